@@ -551,6 +551,17 @@ CLI::App* AddTop(CLI::App& app, TopOptions* options) {
   return command;
 }
 
+CLI::App* AddUi(CLI::App& app, UiOptions* options) {
+  CLI::App* command =
+      app.add_subcommand("ui", "Show the page of a SwarmJob at an address of this machine");
+  command->add_option("job", options->job, "Name of the job")->required();
+  AddCluster(command, &options->cluster);
+  command
+      ->add_option("--listen", options->listen, "address:port on loopback; port 0 takes a free one")
+      ->capture_default_str();
+  return command;
+}
+
 CLI::App* AddDrain(CLI::App& app, DrainOptions* options) {
   CLI::App* command = app.add_subcommand(
       "drain", "Let workers of a SwarmJob hand over and leave; the operator replaces them");
@@ -615,8 +626,10 @@ int Main(int argc, char** argv) {
   TokenOptions token;
   const TokenCommands token_commands = AddToken(app, &token);
   TopOptions top;
+  UiOptions ui;
   DrainOptions drain;
   const CLI::App* top_command = AddTop(app, &top);
+  const CLI::App* ui_command = AddUi(app, &ui);
   const CLI::App* drain_command = AddDrain(app, &drain);
   try {
     app.parse(argc, argv);
@@ -640,6 +653,7 @@ int Main(int argc, char** argv) {
   if (export_command->parsed()) code = ExportModel(export_options, stdout, stderr);
   if (tokenize_command->parsed()) code = TokenizeData(tokenize, stdout, stderr);
   if (top_command->parsed()) code = ShowTop(top, stdout, stderr);
+  if (ui_command->parsed()) code = ShowPage(ui, stdout, stderr);
   if (drain_command->parsed()) code = DrainWorkers(drain, stdout, stderr);
   if (probe_command->parsed()) code = ProbeMachine(probe, std::cout, std::cerr);
   if (plan_command->parsed()) code = PlanJob(plan, std::cout, std::cerr);

@@ -9,13 +9,10 @@
 #include <utility>
 
 #include "base/signals.h"
+#include "ctl/cluster/cluster.h"
 #include "ctl/cluster/cluster_view.h"
-#include "ctl/cluster/plugin/credentials.h"
 #include "ctl/view/terminal.h"
-#include "operator/kube/client/rest_client.h"
-#include "operator/kube/config/config.h"
 #include "operator/kube/object/resource.h"
-#include "operator/kube/transport/http_cpprest.h"
 #include "operator/names/names.h"
 #include "operator/objects/read.h"
 
@@ -23,61 +20,6 @@ namespace swarm::ctl {
 namespace {
 
 constexpr std::size_t kAnyWidth = 1u << 20;
-
-/// A client, and the namespace to work in.
-struct Cluster {
-  kube::Config config;
-  std::string ns;
-  std::stop_token stop;
-  std::string certificate;  ///< ours, with which `client` began
-  std::shared_ptr<kube::HttpTransport> transport;
-  std::unique_ptr<kube::Client> client;
-};
-
-/// Prepares the next requests. Runs the user's plugin if its credential has ended: within a
-/// request, a login could exceed the time of the request. A connection keeps the
-/// client certificate that it began with, so another certificate needs new connections.
-Status Renew(Cluster* cluster) {
-  RETURN_IF_ERROR(cluster->config.credentials->Authorization().status());
-  std::string certificate = cluster->config.tls().certificate;
-  if (cluster->client && certificate == cluster->certificate) return Status();
-  const kube::Config& config = cluster->config;
-  ASSIGN_OR_RETURN(cluster->transport,
-                   kube::MakeCpprestTransport(
-                       {config.server, config.tls, config.proxy, config.tls_server_name}));
-  kube::RestClientOptions client_options;
-  client_options.user_agent = "swarmctl";
-  client_options.call_timeout = std::chrono::seconds(30);
-  client_options.stop = cluster->stop;
-  cluster->client = kube::MakeRestClient(cluster->transport, config.credentials, client_options,
-                                         kube::SystemTiming(), nullptr);
-  cluster->certificate = std::move(certificate);
-  return Status();
-}
-
-/// Warnings go to `err`.
-Result<Cluster> Connect(const ClusterOptions& options, std::FILE* err, std::stop_token stop) {
-  kube::KubeconfigOptions kubeconfig;
-  kubeconfig.context = options.context;
-  kubeconfig.allow_insecure = true;
-  kubeconfig.home = true;
-  kubeconfig.plugin = RunPlugins({.stop = stop}, kube::SystemTiming());
-  Cluster cluster;
-  cluster.stop = std::move(stop);
-  ASSIGN_OR_RETURN(cluster.config,
-                   kube::FindConfig(options.kubeconfig, kubeconfig, kube::ProcessEnvironment,
-                                    kube::SystemTiming()));
-  if (cluster.config.tls().insecure && !options.allow_insecure) {
-    std::fprintf(err,
-                 "warning: insecure-skip-tls-verify: %s is trusted without a look at its"
-                 " certificate, and gets your credentials\n",
-                 cluster.config.server.c_str());
-  }
-  cluster.ns = options.ns.empty() ? cluster.config.ns : options.ns;
-  if (cluster.ns.empty()) cluster.ns = "default";
-  RETURN_IF_ERROR(Renew(&cluster));
-  return cluster;
-}
 
 Status ReadJobs(const Cluster& cluster, const TopOptions& options, ClusterView* view) {
   if (!options.job.empty()) {
@@ -139,11 +81,6 @@ Result<ClusterView> Look(Cluster& cluster, const TopOptions& options) {
     if (auto pod = objects::ReadPod(*object)) view.pods.push_back(*std::move(pod));
   }
   return view;
-}
-
-ExitCode Refuse(const Status& status, std::FILE* err) {
-  std::fprintf(err, "%s\n", status.ToString().c_str());
-  return ExitCodeOf(status);
 }
 
 /// Waits for the next look; true if the user has asked to end.

@@ -1,5 +1,6 @@
-// swarmctl top and swarmctl drain: show the SwarmJobs of a cluster, and let some of their workers
-// leave. kubectl can do both as well (get, delete), in terms of objects and pods.
+// swarmctl top, ui and drain: show the SwarmJobs of a cluster, as text and as a page, and let some
+// of their workers leave. kubectl can do most of it as well (get, port-forward, delete), in terms
+// of objects and pods.
 #pragma once
 
 #include <cstdio>
@@ -42,5 +43,15 @@ struct DrainOptions {
 /// replaces it. Deletes none if one of the pods is not a worker of a SwarmJob. Errors go to `err`.
 /// Signals are as for ShowTop: one ends the command with an error.
 ExitCode DrainWorkers(const DrainOptions& options, std::FILE* out, std::FILE* err);
+
+struct UiOptions {
+  ClusterOptions cluster;
+  std::string job;
+  std::string listen = "127.0.0.1:0";  ///< on loopback
+};
+
+/// Shows the page of a job at an address of this machine, until a signal comes. Asks the trainer
+/// for it through the API server, also the next trainer. Signals are as for ShowTop.
+ExitCode ShowPage(const UiOptions& options, std::FILE* out, std::FILE* err);
 
 }  // namespace swarm::ctl

@@ -43,6 +43,8 @@ inline constexpr const char* kHostnameLabel = "kubernetes.io/hostname";
 
 inline constexpr int kWirePort = 7000;
 inline constexpr int kMetricsPort = 9090;
+/// Of the page that a trainer serves.
+inline constexpr int kPagePort = 9091;
 /// The workers of a pod have kWirePort and the ports behind it.
 inline constexpr int kPodWorkersMax = 64;
 

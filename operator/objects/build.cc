@@ -132,11 +132,11 @@ json BuildNetworkPolicy(const JobView& view) {
                    {{"namespaceSelector", json::object()}, {"podSelector", operator_pods}}});
   json policy = Object("networking.k8s.io/v1", "NetworkPolicy",
                        JobMetadata(view, names::NetworkPolicyName(view.name)));
-  policy["spec"] = {
-      {"podSelector", job_pods},
-      {"policyTypes", json::array({"Ingress"})},
-      {"ingress", json::array({{{"from", peers}, {"ports", json::array({wire})}},
-                               {{"ports", json::array({port(names::kMetricsPort)})}}})}};
+  policy["spec"] = {{"podSelector", job_pods},
+                    {"policyTypes", json::array({"Ingress"})},
+                    {"ingress", json::array({{{"from", peers}, {"ports", json::array({wire})}},
+                                             {{"ports", json::array({port(names::kMetricsPort),
+                                                                     port(names::kPagePort)})}}})}};
   return policy;
 }
 

@@ -268,6 +268,14 @@ TEST(BuildTest, KubernetesProbesTheMetricsPort) {
   }
 }
 
+TEST(BuildTest, ATrainerServesThePageAndAProgramOfTheVersionBeforeDoesNotMind) {
+  const json trainer = TrainerPod(JobWith("{}")), worker = WorkerPod(JobWith("{}"));
+  EXPECT_EQ(Container(trainer)["env"],
+            json::parse(R"([{"name": "SWARM_PAGE", "value": "0.0.0.0:9091"}])"));
+  EXPECT_EQ(Named(Container(trainer)["ports"], "page")["containerPort"], 9091);
+  EXPECT_THAT(worker.dump(), Not(HasSubstr("SWARM_PAGE")));
+}
+
 TEST(BuildTest, APoolSaysWhereAWorkerRunsAndWhatItNeeds) {
   const json pod = WorkerPod(JobWith(R"({"workers": {
       "template": {"spec": {"nodeSelector": {"disk": "ssd"}, "tolerations": [{"key": "mine"}],
@@ -577,6 +585,9 @@ TEST(BuildTest, OnlyTheJobAndTheOperatorReachTheWire) {
   EXPECT_EQ(wire["ports"], json::parse(R"([{"protocol": "TCP", "port": 7000, "endPort": 7063}])"));
   EXPECT_EQ(wire["from"][0]["podSelector"], policy["spec"]["podSelector"]);
   EXPECT_EQ(wire["from"][1]["namespaceSelector"], json::object());
+  EXPECT_EQ(policy["spec"]["ingress"][1], json::parse(R"({"ports": [
+      {"protocol": "TCP", "port": 9090}, {"protocol": "TCP", "port": 9091}]})"))
+      << "metrics and the page, which the API server asks for";
   EXPECT_EQ(policy["spec"]["policyTypes"], json::array({"Ingress"}));
 }
 

@@ -401,6 +401,9 @@ Result<json> BuildTrainerPod(const JobView& view, std::uint64_t term,
       {{"name", "job"}, {"configMap", {{"name", names::ConfigMapName(job)}}}});
   json& container = MainContainer(required);
   container["volumeMounts"].push_back(Mount("job", kJobFolder, true));
+  container["ports"].push_back({{"name", "page"}, {"containerPort", names::kPagePort}});
+  container["env"] = json::array(
+      {{{"name", "SWARM_PAGE"}, {"value", "0.0.0.0:" + std::to_string(names::kPagePort)}}});
   WorkerFlags flags = CommonFlags(view);
   flags.role = WorkerRole::kTrainer;
   flags.job = std::string(kJobFolder) + "/job.json";

@@ -79,6 +79,8 @@ void VisitOptions(Flags& flags, Visitor& visit) {
       "--page", flags.page,
       "address:port at which to serve the page to watch the job; port 0 takes a free one (default:"
       " none)");
+  // For one version the operator tells it so: programs of the version before do not know the flag.
+  visit.Environment("SWARM_PAGE");
   visit("--page-address-file", flags.page_address_file,
         "File to write once the page is served: its address:port");
 

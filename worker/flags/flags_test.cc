@@ -110,6 +110,15 @@ TEST(WorkerFlagsTest, TheEnvironmentTellsTheRegionOfAPodThatKnowsIt) {
   ::unsetenv("SWARM_REGION");
 }
 
+TEST(WorkerFlagsTest, TheOperatorTellsATrainerInItsEnvironmentWhereToServeThePage) {
+  ::setenv("SWARM_PAGE", "0.0.0.0:9091", 1);
+  EXPECT_EQ(ReadBack(Trainer()).page, "0.0.0.0:9091");
+  WorkerFlags flags = Trainer();
+  flags.page = "127.0.0.1:0";
+  EXPECT_EQ(ReadBack(flags).page, "127.0.0.1:0");
+  ::unsetenv("SWARM_PAGE");
+}
+
 TEST(WorkerFlagsTest, HelpAndVersionArePlainText) {
   for (const char* argument : {"--help", "--version"}) {
     const auto command = ParseWorkerFlags({argument});

@@ -1,0 +1,83 @@
+#include <chrono>
+#include <csignal>
+#include <mutex>
+#include <utility>
+
+#include "base/signals.h"
+#include "base/time.h"
+#include "ctl/cluster/cluster.h"
+#include "ctl/cluster/cluster_commands.h"
+#include "ctl/cluster/page_relay.h"
+#include "operator/kube/object/resource.h"
+#include "operator/names/names.h"
+#include "operator/objects/read.h"
+
+namespace swarm::ctl {
+namespace {
+
+/// So long a trainer's pod is taken to be the same.
+constexpr Duration kKnown = std::chrono::seconds(2);
+
+/// Finds the page of a job. Thread-safe.
+class Finder {
+ public:
+  Finder(Cluster cluster, std::string job) : cluster_(std::move(cluster)), job_(std::move(job)) {}
+
+  Result<PagePlace> Find() {
+    const std::lock_guard lock(mutex_);
+    const Timepoint now = Clock::now();
+    if (place_.transport == nullptr || now - found_ > kKnown) {
+      RETURN_IF_ERROR(Look());
+      found_ = now;
+    }
+    return place_;
+  }
+
+ private:
+  Status Look() {
+    place_ = {};
+    RETURN_IF_ERROR(Renew(&cluster_));
+    ASSIGN_OR_RETURN(const kube::Object object,
+                     cluster_.client->Get(kube::resources::SwarmJobs(), {cluster_.ns, job_}));
+    ASSIGN_OR_RETURN(const objects::JobView job, objects::ReadJob(*object));
+    const std::string& pod = job.status.trainer.podName;
+    if (pod.empty()) {
+      return Unavailable("the job " + cluster_.ns + "/" + job_ +
+                         " has no trainer now; its page comes with it");
+    }
+    ASSIGN_OR_RETURN(std::string authorization, cluster_.config.credentials->Authorization());
+    place_ = {cluster_.transport,
+              kube::ObjectPath(kube::resources::Pods(),
+                               {job.ns, pod + ":" + std::to_string(names::kPagePort)}, "proxy"),
+              std::move(authorization)};
+    return Status();
+  }
+
+  std::mutex mutex_;
+  Cluster cluster_;
+  const std::string job_;
+  PagePlace place_;
+  Timepoint found_{};
+};
+
+}  // namespace
+
+ExitCode ShowPage(const UiOptions& options, std::FILE* out, std::FILE* err) {
+  Signals signals({SIGINT, SIGTERM, SIGHUP});  // before the client has threads
+  auto cluster = Connect(options.cluster, err, signals.token());
+  if (!cluster.ok()) return Refuse(cluster.status(), err);
+  Finder finder(*std::move(cluster), options.job);
+  // A job that is not there will hardly come; a trainer may.
+  if (const Status status = finder.Find().status();
+      !status.ok() && status.code() != StatusCode::kUnavailable) {
+    return Refuse(status, err);
+  }
+  const auto relay = PageRelay::Start(options.listen, [&finder] { return finder.Find(); });
+  if (!relay.ok()) return Refuse(relay.status(), err);
+  std::fprintf(out, "Page: http://%s/ (Ctrl-C ends it)\n", (*relay)->address().c_str());
+  std::fflush(out);
+  signals.Wait();
+  return ExitCode::kOk;
+}
+
+}  // namespace swarm::ctl
