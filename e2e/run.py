@@ -101,7 +101,6 @@ def image_tags(folder):
 @contextlib.contextmanager
 def local_world(options, figures):
     """A cluster on this machine, inside the sandbox of this process."""
-    from harness.s3 import Server
     box = sandbox.Sandbox.current()
     images = options.build / "e2e"
     figures["image_mib"] = {path.stem: path.stat().st_size >> 20 for path in images.glob("*.tar")}
@@ -116,6 +115,7 @@ def local_world(options, figures):
         figures["control_plane_seconds"] = round(time.monotonic() - begun, 1)
         for name, zone, capacity in NODES:
             cluster.add_node(name, zone, capacity)
+        from harness.s3 import Server  # only now: its libraries look whether there is a network with IPv6
         server = Server(network.CONTROL_PLANE, options.out / "s3.log")
         cluster.await_nodes()
         figures["cluster_seconds"] = round(time.monotonic() - begun, 1)

@@ -213,9 +213,9 @@ TEST(ExporterTest, SaysThatAPortIsTaken) {
 }
 
 TEST(ExporterTest, RefusesWhatIsNoAddressAndPort) {
-  for (const char* listen :
-       {"", "9464", ":9464", "127.0.0.1", "127.0.0.1:", "127.0.0.1:66000", "127.0.0.1:80s",
-        "127.0.0.1:1,0.0.0.0:2", "localhost:9464", "::1:9464", "[::1:9464", "+9464"}) {
+  for (const char* listen : {"", "9464", ":9464", "127.0.0.1", "127.0.0.1:", "127.0.0.1:66000",
+                             "127.0.0.1:80s", "127.0.0.1:1,0.0.0.0:2", "localhost:9464",
+                             "[127.0.0.1]:9464", "::1:9464", "[::1:9464", "+9464"}) {
     const auto exporter = Exporter::Start(listen, {});
     ASSERT_FALSE(exporter.ok()) << listen;
     EXPECT_EQ(exporter.status().code(), StatusCode::kInvalidArgument) << listen;

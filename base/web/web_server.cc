@@ -1,18 +1,18 @@
 #include "base/web/web_server.h"
 
 #include <CivetServer.h>
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <charconv>
 #include <chrono>
 #include <exception>
 #include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
+
+#include "base/host_port.h"
+#include "base/web/relay.h"
 
 namespace swarm::web {
 namespace {
@@ -76,53 +76,41 @@ class AnyPath : public CivetHandler {
   const Handler handler_;
 };
 
-/// Where the web server listens, as text and for connecting to it.
-struct ListenAddress {
-  std::string host;  // brackets kept
-  sockaddr_storage socket{};
-  socklen_t size = 0;
-};
-
-/// Nothing unless `host` is an IPv4 address or, in brackets, an IPv6 address.
-std::optional<ListenAddress> Resolve(const std::string& host, std::uint16_t port) {
-  ListenAddress address{.host = host};
-  if (host.size() > 2 && host.front() == '[' && host.back() == ']') {
-    auto* six = reinterpret_cast<sockaddr_in6*>(&address.socket);
-    six->sin6_family = AF_INET6;
-    six->sin6_port = htons(port);
-    address.size = sizeof *six;
-    const std::string inner = host.substr(1, host.size() - 2);
-    if (inet_pton(AF_INET6, inner.c_str(), &six->sin6_addr) != 1) return std::nullopt;
-  } else {
-    auto* four = reinterpret_cast<sockaddr_in*>(&address.socket);
-    four->sin_family = AF_INET;
-    four->sin_port = htons(port);
-    address.size = sizeof *four;
-    if (inet_pton(AF_INET, host.c_str(), &four->sin_addr) != 1) return std::nullopt;
-  }
-  return address;
+Result<HostPort> Parse(const ServerOptions& options) {
+  const auto address = ReadHostPort(options.listen);
+  if (address && ToSocketAddress(*address)) return *address;
+  return InvalidArgument("'" + options.listen + "' is no address:port to serve " + options.serves +
+                         " at, such as 127.0.0.1:9464 or [::1]:9464");
 }
 
-Result<ListenAddress> Parse(const ServerOptions& options) {
-  const std::string& listen = options.listen;
-  const std::size_t colon = listen.rfind(':');
-  if (colon != std::string::npos) {
-    std::uint16_t port = 0;
-    const char* end = listen.data() + listen.size();
-    const auto number = std::from_chars(listen.data() + colon + 1, end, port);
-    if (number.ec == std::errc() && number.ptr == end) {
-      if (auto address = Resolve(listen.substr(0, colon), port)) return *address;
-    }
+constexpr const char* kAnyFour = "0.0.0.0";
+constexpr const char* kAnySix = "::";
+bool IsAny(const HostPort& address) { return address.host == kAnyFour || address.host == kAnySix; }
+bool IsSix(const HostPort& address) { return address.host.find(':') != std::string::npos; }
+
+/// Where civetweb listens for an address. Debian's is built without IPv6, for which a relay
+/// listens.
+HostPort FourFor(const HostPort& asked) {
+  if (IsAny(asked)) return {kAnyFour, asked.port};
+  return IsSix(asked) ? HostPort{"127.0.0.1", 0} : asked;
+}
+
+/// The relay that the address asks for, if any.
+Result<std::unique_ptr<Relay>> StartRelay(const HostPort& asked, const HostPort& four) {
+  const HostPort target{"127.0.0.1", four.port};
+  if (IsAny(asked)) {
+    if (!HasIPv6()) return std::unique_ptr<Relay>();
+    return Relay::Start({kAnySix, four.port}, target);
   }
-  return InvalidArgument("'" + listen + "' is no address:port to serve " + options.serves +
-                         " at, such as 127.0.0.1:9464");
+  if (IsSix(asked)) return Relay::Start(asked, target);
+  return std::unique_ptr<Relay>();
 }
 
 /// Connects and hangs up. Does not wait.
-void Knock(const ListenAddress& address) {
-  const int fd = socket(address.socket.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+void Knock(const SocketAddress& address) {
+  const int fd = socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0) return;
-  (void)connect(fd, reinterpret_cast<const sockaddr*>(&address.socket), address.size);
+  (void)connect(fd, address.get(), address.size);
   close(fd);
 }
 
@@ -143,16 +131,16 @@ CivetCallbacks Listening() {
 class Server::Civet {
  public:
   /// Throws what the web server throws.
-  Civet(const ServerOptions& options, const ListenAddress& address, Handler handler)
+  Civet(const ServerOptions& options, const HostPort& listen, Handler handler)
       : any_path_(std::move(handler)),
         callbacks_(Listening()),
         web_(std::make_unique<CivetServer>(
-            std::vector<std::string>{"listening_ports", options.listen, "num_threads",
+            std::vector<std::string>{"listening_ports", ToString(listen), "num_threads",
                                      std::to_string(options.threads), "request_timeout_ms",
                                      kRequestTimeoutMs},
-            &callbacks_)) {
+            &callbacks_)),
+        address_{listen.host, static_cast<std::uint16_t>(web_->getListeningPorts()[0])} {
     web_->addHandler("/", any_path_);
-    address_ = *Resolve(address.host, static_cast<std::uint16_t>(web_->getListeningPorts()[0]));
   }
 
   ~Civet() {
@@ -160,39 +148,41 @@ class Server::Civet {
     // too slow for the end of a program.
     std::jthread knocking([this](const std::stop_token& ended) {
       while (!ended.stop_requested()) {
-        Knock(address_);
+        Knock(*ToSocketAddress(address_));
         std::this_thread::sleep_for(kKnockInterval);
       }
     });
     web_.reset();
   }
 
-  std::string address() const {
-    return address_.host + ":" + std::to_string(web_->getListeningPorts()[0]);
-  }
+  const HostPort& address() const { return address_; }
 
  private:
   AnyPath any_path_;
   const CivetCallbacks callbacks_;
   std::unique_ptr<CivetServer> web_;
-  ListenAddress address_;  // with the port that was taken
+  const HostPort address_;  // with the port that was taken
 };
 
 Result<std::unique_ptr<Server>> Server::Start(const ServerOptions& options, Handler handler) {
-  ASSIGN_OR_RETURN(const ListenAddress address, Parse(options));
+  ASSIGN_OR_RETURN(const HostPort asked, Parse(options));
+  const std::string failed = "cannot serve " + options.serves + " at " + options.listen;
   said.clear();
   try {
-    auto civet = std::make_unique<Civet>(options, address, std::move(handler));
-    std::string bound = civet->address();
-    return std::unique_ptr<Server>(new Server(std::move(civet), std::move(bound)));
+    auto civet = std::make_unique<Civet>(options, FourFor(asked), std::move(handler));
+    auto relay = StartRelay(asked, civet->address());
+    if (!relay.ok()) return relay.status().WithContext(failed);
+    const std::uint16_t port = *relay ? (*relay)->address().port : civet->address().port;
+    return std::unique_ptr<Server>(
+        new Server(*std::move(relay), std::move(civet), ToString({asked.host, port})));
   } catch (const std::exception&) {
     if (said.empty()) said = "the port is taken, or the address is not of this machine";
-    return Unavailable("cannot serve " + options.serves + " at " + options.listen + ": " + said);
+    return Unavailable(failed + ": " + said);
   }
 }
 
-Server::Server(std::unique_ptr<Civet> civet, std::string address)
-    : civet_(std::move(civet)), address_(std::move(address)) {}
+Server::Server(std::unique_ptr<Relay> relay, std::unique_ptr<Civet> civet, std::string address)
+    : relay_(std::move(relay)), civet_(std::move(civet)), address_(std::move(address)) {}
 
 Server::~Server() = default;
 

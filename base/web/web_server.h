@@ -10,6 +10,8 @@
 
 namespace swarm::web {
 
+class Relay;
+
 struct Request {
   std::string path;   ///< "/metrics"
   std::string query;  ///< what is behind the '?': "from=1&to=2"
@@ -34,8 +36,8 @@ struct Answer {
 using Handler = std::function<Answer(const Request&)>;
 
 struct ServerOptions {
-  /// address:port, [IPv6 address]:port for that family; port 0 takes a free one, 0.0.0.0 listens on
-  /// all interfaces.
+  /// address:port, with brackets around an IPv6 address; port 0 takes a free one. 0.0.0.0 and [::]
+  /// both stand for all addresses of both families that the machine has, as they do for gRPC.
   std::string listen;
   std::string serves;  ///< for errors: "metrics or probes"
   /// An answer keeps a thread until its last byte.
@@ -57,8 +59,9 @@ class Server {
 
  private:
   class Civet;
-  Server(std::unique_ptr<Civet> civet, std::string address);
+  Server(std::unique_ptr<Relay> relay, std::unique_ptr<Civet> civet, std::string address);
 
+  std::unique_ptr<Relay> relay_;  // null without IPv6; outlives the server that it leads to
   std::unique_ptr<Civet> civet_;
   std::string address_;
 };

@@ -2,11 +2,12 @@
 
 #include <iperf_api.h>
 
-#include <charconv>
 #include <chrono>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <thread>
+
+#include "base/host_port.h"
 
 namespace swarm::ctl {
 namespace {
@@ -27,16 +28,13 @@ struct Server {
 };
 
 Result<Server> Parse(const std::string& address) {
-  Server server{address};
-  const std::size_t colon = address.rfind(':');
-  if (colon != address.npos) {
-    server.host = address.substr(0, colon);
-    const char* const end = address.data() + address.size();
-    const auto parsed = std::from_chars(address.data() + colon + 1, end, server.port);
-    if (parsed.ptr != end || server.port < 1 || server.port > 65535) server.host.clear();
+  if (const auto given = ReadHostPort(address)) {
+    if (given->port != 0) return Server{given->host, given->port};
+  } else if (!address.empty() &&
+             (address.find(':') == address.npos || ToSocketAddress({address, 0}))) {
+    return Server{address};
   }
-  if (server.host.empty()) return InvalidArgument("'" + address + "' is no HOST or HOST:PORT");
-  return server;
+  return InvalidArgument("'" + address + "' is no HOST or HOST:PORT, nor [ADDRESS]:PORT of IPv6");
 }
 
 /// What iperf says of a test in one direction; kResourceExhausted: there is a server, which may be

@@ -180,9 +180,11 @@ TEST_F(ModelCommandsTest, LinksToMachinesThatRunIperfAreMeasuredToo) {
 TEST_F(ModelCommandsTest, AProbeSaysWhatItCannotMeasure) {
   EXPECT_EQ(Run({"probe", "-f", Path("job.yaml"), "--seconds", "0.1", "--link", "us"}), 2);
   EXPECT_THAT(Output(), HasSubstr("REGION=HOST"));
-  const std::string nobody = "us=127.0.0.1:" + std::to_string(FreePort());
-  EXPECT_EQ(Run({"probe", "-f", Path("job.yaml"), "--seconds", "0.1", "--link", nobody}), 1);
-  EXPECT_THAT(Output(), HasSubstr("start 'iperf3 -s' there"));
+  for (const char* host : {"127.0.0.1", "[::1]"}) {
+    const std::string nobody = std::string("us=") + host + ":" + std::to_string(FreePort());
+    EXPECT_EQ(Run({"probe", "-f", Path("job.yaml"), "--seconds", "0.1", "--link", nobody}), 1);
+    EXPECT_THAT(Output(), HasSubstr("start 'iperf3 -s' there"));
+  }
   EXPECT_EQ(Run({"probe", "-f", Path("job.yaml"), "--scratch", Path("nowhere")}), 1);
   EXPECT_THAT(Output(), HasSubstr(Path("nowhere")));
   EXPECT_EQ(Run({"probe", "-f", Path("job.yaml"), "--set", "model.config.hidden_size=0"}), 2);

@@ -7,7 +7,7 @@ from .daemon import Daemon
 from .pki import Authority
 
 PORT = 6443
-SERVER = f"https://{network.CONTROL_PLANE}:{PORT}"
+SERVER = f"https://{network.in_url(network.CONTROL_PLANE)}:{PORT}"
 ETCD = "http://127.0.0.1:2379"
 # Kubernetes declares a silent node lost after this time (usually 40 to 50 s). It is long enough to show that
 # a job's own detection does not wait for it.

@@ -1,11 +1,24 @@
-"""The network between the machines: a bridge, which also carries the control plane."""
+"""The network between the machines: a bridge, which also carries the control plane. All addresses are of
+one family: IPv4, or IPv6 where SWARM_E2E_IP is 6."""
+import ipaddress
+import os
 import subprocess
 
-CONTROL_PLANE = "10.99.0.1"
-SERVICES = "10.96.0.0/16"
-KUBERNETES_SERVICE = "10.96.0.1"
-PODS = "10.200.0.0/16"
+IPV6 = os.environ.get("SWARM_E2E_IP") == "6"
+NODES = ipaddress.ip_network("fd00:99::/64" if IPV6 else "10.99.0.0/24")
+CONTROL_PLANE = str(NODES[1])
+SERVICES = "fd00:96::/112" if IPV6 else "10.96.0.0/16"
+KUBERNETES_SERVICE = str(ipaddress.ip_network(SERVICES)[1])
+PODS = "fd00:200::/48" if IPV6 else "10.200.0.0/16"
+ANYWHERE = "::/0" if IPV6 else "0.0.0.0/0"
+FORWARDING = "net.ipv6.conf.all.forwarding=1" if IPV6 else "net.ipv4.ip_forward=1"
+NFT_FAMILY = "ip6" if IPV6 else "ip"
 BRIDGE = "fabric"
+
+
+def in_url(host):
+    """An address as it is written in a URL."""
+    return f"[{host}]" if ":" in host else host
 
 
 def ip(*arguments, check=True):
@@ -22,21 +35,22 @@ def make():
     """Makes the bridge in this process's network namespace."""
     ip("link", "set", "lo", "up")
     ip("link", "add", BRIDGE, "type", "bridge")
-    ip("addr", "add", f"{CONTROL_PLANE}/24", "dev", BRIDGE)
+    # Without a search for duplicates, an address of IPv6 can be used at once.
+    ip("addr", "add", f"{CONTROL_PLANE}/{NODES.prefixlen}", "dev", BRIDGE, *(["nodad"] if IPV6 else []))
     ip("link", "set", BRIDGE, "up")
-    sysctl("net.ipv4.ip_forward=1")
+    sysctl(FORWARDING)
     for interface in ("all", BRIDGE):  # packets between nodes may pass through the bridge's owner
         sysctl(f"net.ipv4.conf.{interface}.send_redirects=0")
 
 
 def address(index):
     """The address of the machine with this index (1 and up)."""
-    return f"10.99.0.{10 + index}"
+    return str(NODES[10 + index])
 
 
 def pod_range(index):
     """The addresses of that machine's pods."""
-    return f"10.200.{index}.0/24"
+    return f"fd00:200:0:{index:x}::/64" if IPV6 else f"10.200.{index}.0/24"
 
 
 def plug_in(name, index, pid):

@@ -56,7 +56,8 @@ class Node:
         with open(self.folder / "machine.log", "ab") as log:
             self.machine = subprocess.Popen(
                 ["unshare", "--net", "--pid", "--mount", "--ipc", "--uts", "--fork", "--kill-child", "--mount-proc",
-                 "bash", init, self.folder, self.cgroup, self.address, self.cluster.binaries],
+                 "bash", init, self.folder, self.cgroup, f"{self.address}/{network.NODES.prefixlen}",
+                 network.CONTROL_PLANE, self.cluster.binaries],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
         own = pathlib.Path("/proc/self/ns/net").readlink()
         wait_until(lambda: self._refuse_dead() and _net_namespace(self.machine.pid) not in (own, None), 20,
@@ -146,7 +147,7 @@ class Node:
                 "type": "ptp", "ipam": {
                     "type": "host-local", "dataDir": str(self.folder / "ipam"),
                     "ranges": [[{"subnet": network.pod_range(self.index)}]],
-                    "routes": [{"dst": "0.0.0.0/0"}]}}]}))
+                    "routes": [{"dst": network.ANYWHERE}]}}]}))
         (self.folder / "kubelet.json").write_text(json.dumps(self._kubelet()))
         (self.folder / "proxy.json").write_text(json.dumps({
             "apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "KubeProxyConfiguration",

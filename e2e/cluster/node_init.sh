@@ -2,9 +2,9 @@
 # The first process of a node's machine, in namespaces that node.py has made: joins the node's control
 # group, waits for the cable, and starts containerd, the kubelet and kube-proxy. When it is killed, the
 # kernel ends every process of the machine at once.
-#   node_init.sh FOLDER CGROUP ADDRESS BINARIES
+#   node_init.sh FOLDER CGROUP ADDRESS/BITS GATEWAY BINARIES
 set -euo pipefail
-folder=$1 cgroup=$2 address=$3 binaries=$4
+folder=$1 cgroup=$2 address=$3 gateway=$4 binaries=$5
 
 for hierarchy in freezer cpu .; do # cgroup v1, v1, v2
   procs=/sys/fs/cgroup/$hierarchy/$cgroup/machine/cgroup.procs
@@ -18,10 +18,14 @@ mkdir -p /run/netns /var/lib/kubelet /var/log/containers
 
 until ip link show eth0 >/dev/null 2>&1; do sleep 0.05; done
 ip link set lo up
-ip addr add "$address/24" dev eth0
+case $gateway in
+*:*) nodad=nodad forwarding=net.ipv6.conf.all.forwarding ;; # without a search for duplicates it can be used at once
+*) nodad='' forwarding=net.ipv4.ip_forward ;;
+esac
+ip addr add "$address" dev eth0 $nodad
 ip link set eth0 up
-ip route add default via "${address%.*}.1"
-sysctl -qw net.ipv4.ip_forward=1
+ip route add default via "$gateway"
+sysctl -qw "$forwarding=1"
 
 containerd --config "$folder/containerd.toml" >>"$folder/containerd.log" 2>&1 &
 until [ -S "$folder/containerd.sock" ]; do sleep 0.05; done
@@ -29,7 +33,7 @@ until [ -S "$folder/containerd.sock" ]; do sleep 0.05; done
 # starts it again.
 while :; do
   "$binaries/kubelet" --config="$folder/kubelet.json" --kubeconfig="$folder/kubelet.kubeconfig" \
-    --hostname-override="$(cat "$folder/name")" --node-ip="$address" --root-dir="$folder/kubelet" \
+    --hostname-override="$(cat "$folder/name")" --node-ip="${address%/*}" --root-dir="$folder/kubelet" \
     --cert-dir="$folder/kubelet-pki" --node-labels="$(cat "$folder/labels")" || sleep 1
 done >>"$folder/kubelet.log" 2>&1 &
 "$binaries/kube-proxy" --config="$folder/proxy.json" >>"$folder/kube-proxy.log" 2>&1 &

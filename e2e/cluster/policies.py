@@ -84,11 +84,11 @@ def ruleset(mine, pods, namespaces, policies):
             if not applying:
                 continue
             address = pod["status"]["podIP"]
-            name = f"{field}-{address.replace('.', '-')}"
+            name = f"{field}-{address.replace('.', '-').replace(':', '-')}"
             lines = [line for policy in applying for rule in policy["spec"].get(field) or []
                      for line in rule_lines(rule, peers, other, verdict, pod, policy, pods, namespaces)]
             chains.append(f"  chain {name} {{\n" + "".join(f"    {line}\n" for line in lines) + "    drop\n  }\n")
-            jumps.append((field, f"    ip {own} {address} jump {name}\n"))
+            jumps.append((field, f"    {network.NFT_FAMILY} {own} {address} jump {name}\n"))
     ordered = "".join(line for _, line in sorted(jumps, key=lambda jump: jump[0]))  # egress comes first
     return ("table inet policies\ndelete table inet policies\ntable inet policies {\n" + "".join(chains)
             + "  chain forward {\n    type filter hook forward priority 10; policy accept;\n"
@@ -115,7 +115,7 @@ def rule_lines(rule, peers, other, verdict, pod, policy, pods, namespaces):
             peer, policy["metadata"]["namespace"], pods, namespaces)})
         if not addresses:
             return []
-        sources = [f"ip {other} {{ {', '.join(addresses)} }}"]
+        sources = [f"{network.NFT_FAMILY} {other} {{ {', '.join(addresses)} }}"]
     return [" ".join(part for part in (source, match, verdict) if part) for source in sources for match in matches]
 
 
@@ -123,12 +123,13 @@ def peer_addresses(peer, namespace, pods, namespaces):
     """The addresses of one peer of a policy."""
     if "ipBlock" in peer:
         allowed = [ipaddress.ip_network(peer["ipBlock"]["cidr"])]
-        if allowed[0].version != 4:
+        if allowed[0].version != network.NODES.version:
             return []
         for excluded in map(ipaddress.ip_network, peer["ipBlock"].get("except", [])):
             allowed = [part for block in allowed for part in (
                 block.address_exclude(excluded) if excluded.subnet_of(block) else [block])]
-        return [str(block) for block in allowed if block.prefixlen] or ["0.0.0.0/1", "128.0.0.0/1"]
+        return [str(part) for block in allowed for part in (
+            [block] if block.prefixlen else block.subnets())]  # a set of nftables takes no range of length 0
     wanted = {name for name, labels in namespaces.items() if selects(peer["namespaceSelector"], labels)} \
         if "namespaceSelector" in peer else {namespace}
     return [pod["status"]["podIP"] for pod in pods if pod["metadata"]["namespace"] in wanted

@@ -3,6 +3,8 @@ import collections
 import re
 import urllib.request
 
+from cluster.network import in_url
+
 from . import reference
 from .kubectl import Refused, eventually
 
@@ -183,7 +185,7 @@ def scrape(world, pod):
     """The metrics of a pod: a dict from each name to its sum over all labels."""
     try:
         if world.cluster:  # this program reaches the pods' network even when the API server is down
-            url = f"http://{pod['status']['podIP']}:9090/metrics"
+            url = f"http://{in_url(pod['status']['podIP'])}:9090/metrics"
             with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(url, timeout=5) as answer:
                 text = answer.read().decode()
         else:

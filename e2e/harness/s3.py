@@ -7,6 +7,8 @@ import sys
 
 import boto3
 
+from cluster.network import in_url
+
 PORT = 9000
 
 
@@ -76,7 +78,7 @@ class Server:
             raise RuntimeError(f"the S3 server does not start; see {log}")
         keys = json.loads(line)
         self.paused = False
-        self.bucket = Bucket(f"http://{address}:{PORT}", "bucket", keys["key"], keys["secret"])
+        self.bucket = Bucket(f"http://{in_url(address)}:{PORT}", "bucket", keys["key"], keys["secret"])
 
     def pause(self):
         """Makes the server refuse connections; it keeps its objects."""

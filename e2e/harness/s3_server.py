@@ -20,7 +20,8 @@ def main(address, port):
     server = ThreadedMotoServer(address, port, verbose=False)
     server.start()
     server.get_host_and_port()  # waits until it listens
-    anyone = {"endpoint_url": f"http://{address}:{port}", "region_name": "us-east-1",
+    host = f"[{address}]" if ":" in address else address
+    anyone = {"endpoint_url": f"http://{host}:{port}", "region_name": "us-east-1",
               "aws_access_key_id": "root", "aws_secret_access_key": "root"}
     boto3.client("s3", **anyone).create_bucket(Bucket="bucket")
     users = boto3.client("iam", **anyone)

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "base/host_port.h"
 #include "operator/names/names.h"
 #include "operator/objects/read.h"
 
@@ -110,8 +111,7 @@ std::string TrainerDial(const objects::JobView& view, const Snapshot& snapshot) 
       continue;
     const std::string ip = kube::TextAt(*pod, "/status/podIP");
     if (ip.empty() || kube::TextAt(*pod, "/status/phase") != "Running") return "";
-    const std::string host = ip.find(':') == ip.npos ? ip : "[" + ip + "]";
-    return host + ":" + std::to_string(names::kWirePort);
+    return ToString(HostPort{ip, names::kWirePort});
   }
   return "";
 }

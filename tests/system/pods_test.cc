@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "base/exit.h"
+#include "base/host_port.h"
 #include "base/metrics/testing/scrape.h"
 #include "ctl/run/identity_files.h"
 #include "tests/system/system_test.h"
@@ -22,6 +23,7 @@ namespace {
 
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::StartsWith;
 
 /// One address in front of changing programs, as a Service is: bytes both ways. Threads: its own.
 class Service {
@@ -164,7 +166,7 @@ class SystemPodsTest : public SystemTest {
                                                         .job_uid = "job-1",
                                                         .plaintext = true,
                                                         .id = name,
-                                                        .trainer = service_.address(),
+                                                        .trainer = trainer_,
                                                         .drain_seconds = 20});
       arguments.insert(arguments.end(), more.begin(), more.end());
       ASSERT_TRUE(pods_.Start({name, WorkerRole::kStage, arguments}).ok());
@@ -263,6 +265,7 @@ class SystemPodsTest : public SystemTest {
   }
 
   Service service_;
+  std::string trainer_ = service_.address();  ///< where workers dial it
   Processes pods_;
 };
 
@@ -300,6 +303,24 @@ TEST_F(SystemPodsTest, ATrainerOnAnotherMachineTakesOverAndTheCurveIsWhole) {
   const auto lines = ReadLines(Path("trainer-2/steps.jsonl"));
   EXPECT_EQ(lines.front().at("step"), 0) << "the second has read what the first had left";
   ExpectReference(losses);
+}
+
+TEST_F(SystemPodsTest, AJobOverIPv6HasTheLossesOfAnyOther) {
+  if (!HasIPv6()) GTEST_SKIP() << "this machine has no IPv6";
+  const auto six = [&](const std::string& name) -> std::vector<std::string> {
+    return {"--listen=[::1]:0", "--metrics-listen=[::1]:0",
+            "--metrics-address-file=" + Path("metrics/" + name)};
+  };
+  BeginTrainer(1, six("trainer"));
+  Await("the trainer", [&] { return std::filesystem::exists(AddressFile(1)); });
+  const std::string address = Content("trainer-1.address");
+  trainer_ = address.substr(0, address.find('\n'));
+  EXPECT_THAT(trainer_, StartsWith("[::1]:"));
+  for (int i = 0; i < 4; ++i) StartWorkers(i, i + 1, six("w" + std::to_string(i)));
+  for (const char* name : {"trainer", "w0", "w1", "w2", "w3"}) AwaitReady(name);
+  AwaitMoreStepsOf(1);
+  StopTrainer(1);
+  ExpectReference(Losses(Path("trainer-1")));
 }
 
 TEST_F(SystemPodsTest, APodOfTwoWorkersLosesOneAndIsLostAndAnotherLeavesInOrder) {

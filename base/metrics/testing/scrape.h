@@ -1,7 +1,6 @@
 // Lets a test act as Prometheus or a kubelet: a request, and the verdict of promtool.
 #pragma once
 
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -11,22 +10,23 @@
 #include <cstdio>
 #include <string>
 
+#include "base/host_port.h"
+
 namespace swarm::metrics {
 
-/// A connection, over which a request for http://ADDRESS/PATH has gone, for an IPv4 address and a
-/// path with its slash. `host`: what the server is called; empty: by its address. Reading from it
-/// waits for 10 s at most.
+/// A connection, over which a request for http://ADDRESS/PATH has gone, for an address of either
+/// family and a path with its slash. `host`: what the server is called; empty: by its address.
+/// Reading from it waits for 10 s at most.
 inline int Ask(const std::string& address, const std::string& path,
                const std::string& method = "GET", const std::string& host = "") {
-  const std::size_t colon = address.rfind(':');
-  sockaddr_in peer{};
-  peer.sin_family = AF_INET;
-  peer.sin_port = htons(static_cast<std::uint16_t>(std::stoi(address.substr(colon + 1))));
-  inet_pton(AF_INET, address.substr(0, colon).c_str(), &peer.sin_addr);
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const auto parsed = ReadHostPort(address);
+  const auto peer = parsed ? ToSocketAddress(*parsed) : std::nullopt;
+  EXPECT_TRUE(peer) << address;
+  if (!peer) return -1;
+  const int fd = socket(peer->storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const timeval limit{10, 0};
   setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-  if (connect(fd, reinterpret_cast<const sockaddr*>(&peer), sizeof peer) == 0) {
+  if (connect(fd, peer->get(), peer->size) == 0) {
     const std::string request = method + " " + path +
                                 " HTTP/1.1\r\nHost: " + (host.empty() ? address : host) +
                                 "\r\nConnection: close\r\n\r\n";

@@ -28,9 +28,13 @@ class AuthorityFile {
   std::string text_;
 };
 
+// cpprestsdk cannot dial an IPv6 address. Every cluster has this name for its API server, and the
+// server's certificate has it, too.
+constexpr const char* kServerName = "kubernetes.default.svc";
+
 std::string UrlOf(const std::string& host, const std::string& port) {
   const bool is_ipv6 = host.find(':') != std::string::npos;
-  return "https://" + (is_ipv6 ? "[" + host + "]" : host) + ":" + port;
+  return "https://" + (is_ipv6 ? kServerName : host) + ":" + port;
 }
 
 }  // namespace

@@ -67,14 +67,14 @@ TEST_F(ConfigTest, APodFindsEverythingInItsServiceAccount) {
   EXPECT_EQ(config->proxy, "");
 }
 
-TEST_F(ConfigTest, AnIpv6AddressIsPutInBrackets) {
+TEST_F(ConfigTest, AServerWithAnIPv6AddressIsDialledByName) {
   for (const char* file : {"token", "ca.crt", "namespace"}) folder_.Put(file, "x");
   const auto config = InClusterConfig(
       folder_.path(),
       Variables({{"KUBERNETES_SERVICE_HOST", "fd00::1"}, {"KUBERNETES_SERVICE_PORT", "443"}}),
       timing_);
   ASSERT_TRUE(config.ok());
-  EXPECT_EQ(config->server, "https://[fd00::1]:443");
+  EXPECT_EQ(config->server, "https://kubernetes.default.svc:443");
 }
 
 TEST_F(ConfigTest, OutsideOfAPodAKubeconfigIsNeeded) {

@@ -296,6 +296,11 @@ class CpprestTransport final : public HttpTransport {
 
 Result<std::shared_ptr<HttpTransport>> MakeCpprestTransport(const CpprestOptions& options) {
   SizeThreadPool();
+  if (options.server.find("://[") != options.server.npos && options.proxy.empty()) {
+    return InvalidArgument("'" + options.server +
+                           "' has an IPv6 address, which cannot be dialled; give the server a name,"
+                           " in DNS or /etc/hosts, and write it in place of the address");
+  }
   if (!options.proxy.empty() && !web::uri::validate(options.proxy)) {
     return InvalidArgument(
         "the proxy's address is not a URL; it may have a password, so see"

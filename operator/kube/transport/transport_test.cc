@@ -213,6 +213,12 @@ TEST(TransportTest, AUrlThatIsNoneIsRefused) {
             StatusCode::kInvalidArgument);
 }
 
+TEST(TransportTest, AnIPv6AddressIsRefusedWithWhatToDo) {
+  const Status status = MakeCpprestTransport({.server = "https://[fd00::1]:6443"}).status();
+  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(status.message(), HasSubstr("give the server a name"));
+}
+
 class TlsTest : public ::testing::Test {
  protected:
   static identity::JobAuthority Authority() {

@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/host_port.h"
 #include "base/log.h"
 #include "base/loop.h"
 #include "worker/net/grpc/channel_arguments.h"
@@ -76,7 +77,7 @@ class GrpcEndpoint::Core final : public StreamOwner,
     SetServerArguments(Caps(), &builder);
     server_ = builder.BuildAndStart();
     if (!server_ || port == 0) return Unavailable("cannot listen on " + options_.listen);
-    std::string dial = options_.advertise;
+    std::string dial = WithBrackets(options_.advertise);
     if (dial.empty()) {
       dial = options_.listen.substr(0, options_.listen.rfind(':') + 1) + std::to_string(port);
     }

@@ -35,9 +35,12 @@ struct TlsPem {
 /// Has more than 15 fields: each is one choice of the caller, with its default.
 struct GrpcOptions {
   WorkerId self;
-  /// host:port; port 0: any free one. Empty: the endpoint only dials, and accepts no calls.
+  /// host:port; port 0: any free one. 0.0.0.0 and [::] both stand for all addresses of both
+  /// families. Empty: the endpoint only dials, and accepts no calls.
   std::string listen = "0.0.0.0:0";
-  std::string advertise;  ///< host:port that others dial; empty: `listen` with its real port
+  /// host:port that others dial; an IPv6 address may lack its brackets. Empty: `listen` with its
+  /// real port.
+  std::string advertise;
   std::string scope = "cluster";  ///< where that address is valid: "cluster" or "global"
   std::string job;                ///< UID; peers of another job are refused
 

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <thread>
 
+#include "base/host_port.h"
 #include "base/testing/temporary_folder.h"
 #include "worker/net/grpc/certificate.h"
 #include "worker/net/grpc/credentials.h"
@@ -126,6 +127,31 @@ TEST_F(TlsTest, AnIdThatTheCertificateDoesNotNameIsRefused) {
   EXPECT_EQ(CallWith(FilesOf(kB), kB, HelloOf(WorkerId("trainer"))).code(),
             StatusCode::kPermissionDenied);
   ExpectNobodyCame();
+}
+
+TEST_F(TlsTest, AllAddressesAreThoseOfBothFamilies) {
+  std::vector<std::string> hosts{"127.0.0.1"};
+  if (HasIPv6()) hosts.emplace_back("::1");
+  for (const char* listen : {"0.0.0.0:0", "[::]:0"}) {
+    GrpcOptions options = OptionsOf(kA, FilesOf(kA));
+    options.listen = listen;
+    MakeEndpoint(options);
+    const std::uint16_t port = ReadHostPort(address_)->port;
+    for (const std::string& host : hosts) {
+      Recorder heard;
+      const auto peer = GrpcEndpoint::Create(OptionsOf(kB, FilesOf(kB)), &heard);
+      ASSERT_TRUE(peer.ok()) << peer.status().ToString();
+      (*peer)->Connect(kA, {{"cluster", ToString({host, port}), ""}});
+      EXPECT_TRUE(heard.WaitForEvent("up a")) << listen << " from " << host;
+    }
+  }
+}
+
+TEST_F(TlsTest, ThePodsAddressIsAdvertisedWithTheBracketsOfItsFamily) {
+  GrpcOptions options = OptionsOf(kA, FilesOf(kA));
+  options.advertise = "fd00::7:7000";  // what $(POD_IP):7000 becomes
+  MakeEndpoint(options);
+  EXPECT_EQ(address_, "[fd00::7]:7000");
 }
 
 TEST_F(TlsTest, TheWorkersOfAPodHaveThePodsCertificate) {
