@@ -19,6 +19,33 @@ def scale(world):
     world.check("no worker is lost", not job.status.get("failures") and not job.status.get("preemptions"), job.status)
 
 
+@case("A HorizontalPodAutoscaler keeps a job that leaves its replicas open between its bounds")
+def autoscaler(world):
+    job = world.job()
+    del job.manifest["spec"]["workers"]["replicas"]
+    job.submit().await_step(20)
+
+    def keep_between(least, most):
+        # Without a server of metrics only the bounds count.
+        world.kubectl.apply({
+            "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler",
+            "metadata": {"name": job.name, "namespace": world.namespace},
+            "spec": {"minReplicas": least, "maxReplicas": most,
+                     "scaleTargetRef": {"apiVersion": "swarmjob.dev/v1alpha1", "kind": "SwarmJob", "name": job.name}}})
+        world.note(f"the autoscaler may have {least} to {most} workers")
+    keep_between(4, 6)
+    job.await_ready(4)
+    world.check("the stored object has the autoscaler's number",
+                job.object()["spec"]["workers"]["replicas"] == 4, job.object()["spec"]["workers"])
+    keep_between(2, 3)
+    eventually("three workers", lambda: len(job.pod_names("worker")) == 3, 60)
+    eventually("the autoscaler to see them", lambda: world.kubectl.get(
+        "hpa", job.name, world.namespace)["status"].get("currentReplicas") == 3, 60)
+    job.stop()
+    job.verify(world, complete=False)
+    world.check("no worker is lost", not job.status.get("failures") and not job.status.get("preemptions"), job.status)
+
+
 @case("swarmctl shows a job and drains one of its workers", "fast")
 def swarmctl(world):
     job = world.job().submit().await_step(20)
