@@ -1,5 +1,7 @@
 #include "api/model/residency.h"
 
+#include <algorithm>
+
 #include "api/format/enum_names.h"
 #include "api/model/memory.h"
 
@@ -58,6 +60,14 @@ Result<ResidencyChoice> ChooseResidency(const SwarmJob& job, std::uint64_t train
   if (wanted) return ResidencyChoice{residency, "the job says so"};
   if (by_host) return ResidencyChoice{residency, "the steps of Muon are computed by the host"};
   return ResidencyChoice{residency, "it would need " + figures};
+}
+
+SwapRoom ChooseSwapRoom(const SwarmJob& job, std::uint64_t trained, std::uint64_t frozen,
+                        std::uint64_t host, std::uint64_t device_bytes) {
+  const std::uint64_t state = SwapDiskBytes(job.spec, trained) + frozen * kMasterBytes;
+  const std::uint64_t moving = std::max(host / 4, LeastSwapMemory(job));
+  const bool fits = state + moving <= host;
+  return {fits, std::min(fits ? host - state : host, device_bytes / 2)};
 }
 
 }  // namespace swarm::api

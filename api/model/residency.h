@@ -34,4 +34,17 @@ Result<ResidencyChoice> ChooseResidency(const SwarmJob& job, std::uint64_t train
                                         std::uint64_t frozen,
                                         std::optional<std::uint64_t> device_bytes);
 
+/// Where the state of a stage with kSwap is beside a device that has memory of its own.
+struct SwapRoom {
+  bool state_in_memory = false;  ///< of the host; if not, in a file
+  std::uint64_t memory = 0;      ///< bytes for segments and the inputs that tasks keep
+  bool operator==(const SwapRoom&) const = default;
+};
+
+/// In the memory of the host, if that has room for it and leaves enough to move it; for segments at
+/// most half of what is free on the device, since tasks compute there. `host` and `device_bytes`:
+/// what the stage may use. Requires a valid job with a model that is read.
+SwapRoom ChooseSwapRoom(const SwarmJob& job, std::uint64_t trained, std::uint64_t frozen,
+                        std::uint64_t host, std::uint64_t device_bytes);
+
 }  // namespace swarm::api

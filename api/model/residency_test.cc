@@ -100,5 +100,24 @@ TEST(ResidencyTest, OnTheCpuThereIsOneMemory) {
   EXPECT_EQ(choice->residency, Residency::kResident);
 }
 
+TEST(ResidencyTest, ASwappedStateIsInTheMemoryOfTheHostWhereItFits) {
+  SwarmJob job = JobOf(Precision::kBF16);
+  job.spec.pipeline.residency = Residency::kSwap;
+  constexpr std::uint64_t kGiga = 1'000'000'000;
+  // 20 bytes a parameter, and a quarter of the memory to move them.
+  EXPECT_EQ(ChooseSwapRoom(job, kParameters, 0, 28 * kGiga, 80 * kGiga),
+            (SwapRoom{true, 8 * kGiga}));
+  EXPECT_EQ(ChooseSwapRoom(job, kParameters, 0, 26 * kGiga, 80 * kGiga),
+            (SwapRoom{false, 26 * kGiga}));
+  EXPECT_EQ(ChooseSwapRoom(job, kParameters, kGiga / 4, 28 * kGiga, 80 * kGiga),
+            (SwapRoom{true, 7 * kGiga}));
+  EXPECT_EQ(ChooseSwapRoom(job, kParameters, 0, 60 * kGiga, 24 * kGiga),
+            (SwapRoom{true, 12 * kGiga}))
+      << "half of the device's";
+  // What moves them has room for the largest segment twice.
+  job.spec.model.config.vocab_size = 400'000;
+  EXPECT_FALSE(ChooseSwapRoom(job, kParameters, 0, 28 * kGiga, 80 * kGiga).state_in_memory);
+}
+
 }  // namespace
 }  // namespace swarm::api

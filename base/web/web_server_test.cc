@@ -46,7 +46,9 @@ std::string PageAt(const std::string& listen, const std::string& host) {
 TEST(WebServerTest, AllAddressesAreThoseOfBothFamilies) {
   for (const char* listen : {"0.0.0.0:0", "[::]:0"}) {
     EXPECT_EQ(PageAt(listen, "127.0.0.1"), "page") << listen;
-    if (HasIPv6()) EXPECT_EQ(PageAt(listen, "::1"), "page") << listen;
+    if (HasIPv6()) {
+      EXPECT_EQ(PageAt(listen, "::1"), "page") << listen;
+    }
   }
 }
 

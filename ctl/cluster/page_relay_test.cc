@@ -29,17 +29,19 @@ class FakeApiServer : public kube::HttpTransport {
                                   std::stop_token) override {
     const std::lock_guard lock(mutex_);
     requests_.push_back(request);
+    kube::HttpResponse response;
     if (request.target == std::string(kPrefix) + "/") {
-      return kube::HttpResponse{{200,
-                                 {{"content-type", "text/html; charset=utf-8"},
-                                  {"content-security-policy", "default-src 'none'"},
-                                  {"set-cookie", "a=b"}}},
-                                "<script src=\"" + std::string(kPrefix) + "/page.js\">"};
+      response.head = {200,
+                       {{"content-type", "text/html; charset=utf-8"},
+                        {"content-security-policy", "default-src 'none'"},
+                        {"set-cookie", "a=b"}}};
+      response.body = "<script src=\"" + std::string(kPrefix) + "/page.js\">";
+    } else if (request.target == std::string(kPrefix) + "/account?step=7") {
+      response = {{200, {{"content-type", "application/json"}}}, "{}"};
+    } else {
+      response = {{404, {{"content-type", "text/plain"}}}, "not there\n"};
     }
-    if (request.target == std::string(kPrefix) + "/account?step=7") {
-      return kube::HttpResponse{{200, {{"content-type", "application/json"}}}, "{}"};
-    }
-    return kube::HttpResponse{{404, {{"content-type", "text/plain"}}}, "not there\n"};
+    return response;
   }
   Status Stream(const kube::HttpRequest& request, const kube::StreamLimits&,
                 const kube::StreamSink& sink, std::stop_token stop) override {

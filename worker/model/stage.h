@@ -40,11 +40,8 @@ using protocol::Version;
 
 /// What a stage with Residency::kSwap may use (worker/model/swap/swap_stage.h).
 struct SwapOptions {
-  std::uint64_t memory = 0;  ///< bytes, for what is in use of its state and gradients
-  /// Bytes of the host beside a device that has memory of its own. A state that fits there, with
-  /// what moves it, is in memory instead of a file.
-  std::uint64_t host = 0;
-  std::string scratch;           ///< a folder; empty: the tier is memory, for tests
+  std::uint64_t memory = 0;      ///< bytes, for what is in use of its state and gradients
+  std::string scratch;           ///< a folder; empty: the tier is memory
   std::uint64_t tasks = 1;       ///< that pass a segment together, at most
   std::uint64_t task_bytes = 0;  ///< of one task at a boundary
 };
@@ -55,8 +52,8 @@ struct LocalOptions {
   std::uint64_t microbatches = 1;  ///< of an inner step
   double outer_learning_rate = 1;
   double outer_momentum = 0;
-  double max_grad_norm = 0;     ///< of inner steps; 0: no clipping
-  bool overlaps = false;        ///< a round goes on when the one before is applied
+  double max_grad_norm = 0;  ///< of inner steps; 0: no clipping
+  bool overlaps = false;     ///< a round goes on when the one before is applied
   std::uint64_t fragments = 1;  ///< of the weights, of which rounds sum one after the other
   /// Sums are means of local weights, not of what these moved. Requires one inner step, an outer
   /// rate of 1, no momentum, overlap or fragments. One replica then takes the steps of Sync, to the
@@ -199,11 +196,11 @@ class Stage {
   /// will do. Errors: kNotFound, kInvalidArgument (shape or type), naming the tensor; the stage is
   /// then unusable until a load succeeds.
   virtual Status Load(const checkpoint::TensorLookup& tensors, Version version, bool optimizer) = 0;
-  /// Gives the newest version other weights: those that `weights` finds, of any floating-point
-  /// type; kNotFound leaves a tensor as it is. The optimizer's state stays, and graphs go. Blocks
-  /// as Apply does. Errors: kInvalidArgument (shape or type; the stage is then unusable until a
-  /// load succeeds), kFailedPrecondition (no weights, or a stage that cannot: where steps overlap,
-  /// with exact sums, divided).
+  /// Gives the newest version other weights: those that `weights` finds, of any floating-point type;
+  /// kNotFound leaves a tensor as it is. The optimizer's state stays, and graphs go. Blocks as Apply
+  /// does. Errors: kInvalidArgument (shape or type; the stage is then unusable until a load
+  /// succeeds), kFailedPrecondition (no weights, or a stage that cannot: where steps overlap, with
+  /// exact sums, divided).
   virtual Status Replace(const checkpoint::TensorLookup& weights);
   /// Weights, optimizer state, and previous version: "NAME", "optimizer.FIELD.NAME" (exp_avg and
   /// exp_avg_sq in float32, step as an int64 scalar; what Muon steps has no exp_avg_sq),

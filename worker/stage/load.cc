@@ -95,6 +95,20 @@ model::StageOptions OptionsOf(const api::SwarmJob& job, std::uint64_t stage,
 
 namespace {
 
+struct ParameterCounts {
+  std::uint64_t trained = 0, frozen = 0;
+};
+
+Result<ParameterCounts> CountParameters(const api::SwarmJob& job, std::uint64_t stage,
+                                        std::uint64_t stage_count) {
+  ASSIGN_OR_RETURN(const model::Layout layout,
+                   model::ComputeParameterLayout(job.spec.model.config, stage, stage_count,
+                                                 job.spec.pipeline.boundary, job.spec.model.lora));
+  ParameterCounts counts{.frozen = layout.frozen_count};
+  for (const model::ParameterGroup& group : layout.groups) counts.trained += group.count;
+  return counts;
+}
+
 /// The number of "cuda:N"; none of the CPU.
 std::optional<int> GpuOf(const std::string& device) {
   constexpr std::string_view kName = "cuda";
@@ -105,8 +119,17 @@ std::optional<int> GpuOf(const std::string& device) {
   return index;
 }
 
-/// Of a device's memory, the part for segments; the rest is for what a microbatch computes there.
-constexpr std::uint64_t kSegmentsShare = 2;
+/// What a stage that is computed on a GPU with `room` bytes may use.
+Result<model::SwapOptions> SwapBesideDevice(const api::SwarmJob& job, std::uint64_t stage,
+                                            std::uint64_t stage_count, std::uint64_t room) {
+  ASSIGN_OR_RETURN(const ParameterCounts counts, CountParameters(job, stage, stage_count));
+  model::SwapOptions options = SwapOptionsOf(job);
+  const api::SwapRoom chosen =
+      api::ChooseSwapRoom(job, counts.trained, counts.frozen, options.memory, room);
+  if (chosen.state_in_memory) options.scratch.clear();
+  options.memory = chosen.memory;
+  return options;
+}
 
 /// A stage that other replicas may serve, too.
 Result<std::unique_ptr<model::Stage>> CreateReplica(const api::SwarmJob& job,
@@ -121,8 +144,7 @@ Result<std::unique_ptr<model::Stage>> CreateReplica(const api::SwarmJob& job,
   options.residency = choice.residency;
   if (GpuOf(device) && choice.residency == api::Residency::kSwap) {
     ASSIGN_OR_RETURN(const std::uint64_t room, FreeDeviceMemory(device));
-    options.swap.host = options.swap.memory;
-    options.swap.memory = std::min(options.swap.memory, room / kSegmentsShare);
+    ASSIGN_OR_RETURN(options.swap, SwapBesideDevice(job, options.stage, options.stage_count, room));
   }
   const bool there = GpuOf(device) && choice.residency == api::Residency::kResident;
   LOG_INFO("stage {} computes in {} on {}; masters and moments on the {}: {}", options.stage,
@@ -149,12 +171,8 @@ Result<api::ResidencyChoice> FindResidency(const api::SwarmJob& job, std::uint64
     return api::ResidencyChoice{api::Residency::kSwap, "the job says so"};
   }
   ASSIGN_OR_RETURN(const std::uint64_t room, FreeDeviceMemory(device));
-  ASSIGN_OR_RETURN(const model::Layout layout,
-                   model::ComputeParameterLayout(job.spec.model.config, stage, stage_count,
-                                                 job.spec.pipeline.boundary, job.spec.model.lora));
-  std::uint64_t trained = 0;
-  for (const model::ParameterGroup& group : layout.groups) trained += group.count;
-  return api::ChooseResidency(job, trained, layout.frozen_count, room);
+  ASSIGN_OR_RETURN(const ParameterCounts counts, CountParameters(job, stage, stage_count));
+  return api::ChooseResidency(job, counts.trained, counts.frozen, room);
 }
 
 std::uint64_t StateBytes(const api::SwarmJob& job, const model::Stage& stage) {

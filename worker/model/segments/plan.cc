@@ -17,14 +17,6 @@ std::uint64_t PassBytes(api::Accumulation accumulation, bool adapters) {
   return accumulation == api::Accumulation::kExact ? weights : weights + sum;
 }
 
-std::uint64_t TierBytes(api::Accumulation accumulation, api::StepMode mode, std::uint64_t tasks) {
-  const bool exact = accumulation == api::Accumulation::kExact;
-  const std::uint64_t weight = 4, moments = 2 * 4, sum = exact ? 8 : 4;
-  const std::uint64_t passing = exact ? tasks * 4 : 4;
-  const std::uint64_t before = mode == api::StepMode::kDelayed ? weight + sum : 0;
-  return weight + moments + sum + passing + before;
-}
-
 namespace {
 
 /// What tasks carry that is in memory at once, where it waits in the tier: what a segment computes

@@ -35,14 +35,6 @@ std::uint64_t SegmentBytes(api::Precision precision);
 /// (api::FrozenAsTrained), and the gradients are few.
 std::uint64_t PassBytes(api::Accumulation accumulation, bool adapters);
 
-/// What the tier has of a trained parameter: its weight, its moments, and its gradients in the sum
-/// of a step and in those of `tasks` that pass; in Delayed also the weight before, and the sum of
-/// another step.
-std::uint64_t TierBytes(api::Accumulation accumulation, api::StepMode mode, std::uint64_t tasks);
-
-/// Of `host` bytes beside a device, those for what moves between it and a tier in memory.
-constexpr std::uint64_t MovingShare(std::uint64_t host) { return host / 4; }
-
 /// How often the tier moves what a task carries from one segment to the next: the input is written,
 /// and read forward and backward; so is the gradient, once each.
 inline constexpr std::uint64_t kForwardMoves = 2, kBackwardMoves = 3;

@@ -109,18 +109,9 @@ StageSizes SizesOf(const Layout& layout, bool tied) {
   return sizes;
 }
 
-/// Whether the state has room in the memory beside the device.
-bool FitsTheHost(const StageOptions& options, const Layout& layout) {
-  std::uint64_t bytes = layout.frozen_count * sizeof(float);
-  for (const ParameterGroup& group : layout.groups) {
-    bytes += group.count * TierBytes(options.accumulation, options.step_mode, options.swap.tasks);
-  }
-  return bytes <= options.swap.host - MovingShare(options.swap.host);
-}
-
-Result<SwapPlan> Cut(const StageOptions& options, const Layout& layout, std::uint64_t memory) {
-  SwapLimits limits{
-      .memory = memory,
+Result<SwapPlan> Cut(const StageOptions& options, const Layout& layout) {
+  const SwapLimits limits{
+      .memory = options.swap.memory,
       .parameter_bytes = SegmentBytes(options.precision),
       .task_bytes = options.swap.task_bytes,
       .tasks = options.swap.tasks,
@@ -155,12 +146,9 @@ Result<std::unique_ptr<Stage>> MakeSwapStage(const StageOptions& options) {
                    ComputeParameterLayout(options.config, options.stage, options.stage_count,
                                           options.boundary, options.lora));
   RETURN_IF_ERROR(CheckOptions(options, layout));
-  const bool fits = FitsTheHost(options, layout);
-  const std::uint64_t memory =
-      fits ? std::min(options.swap.memory, MovingShare(options.swap.host)) : options.swap.memory;
-  ASSIGN_OR_RETURN(SwapPlan plan, Cut(options, layout, memory));
+  ASSIGN_OR_RETURN(SwapPlan plan, Cut(options, layout));
   std::unique_ptr<tier::Tier> tier = tier::MakeMemoryTier();
-  if (!fits && !options.swap.scratch.empty()) {
+  if (!options.swap.scratch.empty()) {
     ASSIGN_OR_RETURN(tier, tier::OpenFileTier(options.swap.scratch));
   }
   StageOptions there = options, here = options;
