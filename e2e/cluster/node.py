@@ -164,7 +164,8 @@ class Node:
             "authentication": {"anonymous": {"enabled": False}, "webhook": {"enabled": True},
                                "x509": {"clientCAFile": ca}},
             "authorization": {"mode": "Webhook"},
-            "evictionHard": {"nodefs.available": "1%", "imagefs.available": "1%"},
+            # Not a share: a hundredth of a large disk is more than a run needs.
+            "evictionHard": {"nodefs.available": "256Mi", "imagefs.available": "256Mi"},
             "imageGCHighThresholdPercent": 100,
             "clusterDNS": [network.CONTROL_PLANE], "clusterDomain": "cluster.local",
             # The kubelet renews its lease four times in this time. The control plane waits this long

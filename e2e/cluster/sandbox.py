@@ -5,6 +5,7 @@ program inside reaches a network outside. When the program ends, in any way, the
 that is left. Then this module removes the folder and the control groups.
 """
 import contextlib
+import fcntl
 import os
 import pathlib
 import shutil
@@ -19,6 +20,9 @@ CGROUPS = pathlib.Path("/sys/fs/cgroup")
 CPU_SHARES = 20480  # v1
 CPU_WEIGHT = 100    # v2
 SECONDS_TO_UNWIND = 60  # from the first Ctrl-C to the forced end
+PREFIX = "swarm-e2e-"
+SECONDS_TO_LOCK = 60    # a folder without a lock for so long belongs to no run that is beginning
+FREE_BYTES = 3 << 30    # what a run of all cases writes: unpacked images, nodes, etcd, logs
 
 
 class Sandbox:
@@ -38,7 +42,10 @@ class Sandbox:
 def run(arguments):
     """Runs a command in a new sandbox and returns its exit code."""
     refuse_without_rights()
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="swarm-e2e-"))
+    remove_what_killed_runs_left()
+    refuse_full_disk(pathlib.Path(tempfile.gettempdir()))
+    folder = pathlib.Path(tempfile.mkdtemp(prefix=PREFIX))
+    lock = _lock(folder)
     namespaces = ["--net", "--pid", "--mount", "--ipc", "--uts"]
     inside = None
     interrupts = []
@@ -66,8 +73,43 @@ def run(arguments):
             inside.wait()
         remove_cgroups(folder.name)
         shutil.rmtree(folder, ignore_errors=True)
+        os.close(lock)
         for number, handler in handlers.items():
             signal.signal(number, handler)
+
+
+def _lock(folder):
+    """The descriptor that holds the lock of a run's folder, or None where another run holds it."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+def remove_what_killed_runs_left():
+    """Removes the folders and control groups of runs that ended without unwinding, as by kill -9."""
+    for folder in pathlib.Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        with contextlib.suppress(OSError):
+            if time.time() - folder.stat().st_mtime < SECONDS_TO_LOCK:
+                continue
+            lock = _lock(folder)
+            if lock is not None:
+                print(f"e2e: removing {folder}, which a killed run left")
+                remove_cgroups(folder.name)
+                shutil.rmtree(folder, ignore_errors=True)
+                os.close(lock)
+
+
+def refuse_full_disk(folder):
+    """Ends the program if a run would fill the disk: pods would then wait or be evicted, for no reason that a
+    case could name."""
+    free = shutil.disk_usage(folder).free
+    if free < FREE_BYTES:
+        raise SystemExit(f"e2e: the disk of {folder} has {free >> 20} MiB left, and a run needs {FREE_BYTES >> 20} "
+                         "MiB; remove files, or set TMPDIR to a folder of another disk")
 
 
 def _children(pid):
