@@ -74,6 +74,22 @@ TEST_P(SwapTest, ARunThatSwapsGoesOnFromACheckpointOfOneThatDoesNot) {
   EXPECT_EQ(StepBits(out), StepBits(folder_ / "alone"));
 }
 
+/// Its stages collect the microbatches of a step, which pass them together.
+TEST_P(SwapTest, OneProcessThatSwapsChangesNoBit) {
+  for (const std::uint64_t stages : {1, 2}) {
+    job_.spec.pipeline.stages = stages;
+    job_.spec.pipeline.residency = api::Residency::kResident;
+    const std::string alone = folder_ / ("alone-" + std::to_string(stages));
+    job_.spec.checkpoint.uri = alone + "-checkpoints";
+    ASSERT_TRUE(trainer::TrainReference({.job = job_, .out_dir = alone}).ok());
+    Swap();
+    const std::string swapped = folder_ / ("swapped-" + std::to_string(stages));
+    job_.spec.checkpoint.uri = swapped + "-checkpoints";
+    ASSERT_TRUE(trainer::TrainReference({.job = job_, .out_dir = swapped}).ok());
+    EXPECT_EQ(StepBits(swapped), StepBits(alone)) << stages << " stages";
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Modes, SwapTest,
                          ::testing::Values(api::StepMode::kSync, api::StepMode::kDelayed),
                          [](const auto& info) { return std::string(NameOf(info.param)); });

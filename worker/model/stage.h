@@ -52,8 +52,8 @@ struct LocalOptions {
   std::uint64_t microbatches = 1;  ///< of an inner step
   double outer_learning_rate = 1;
   double outer_momentum = 0;
-  double max_grad_norm = 0;  ///< of inner steps; 0: no clipping
-  bool overlaps = false;     ///< a round goes on when the one before is applied
+  double max_grad_norm = 0;     ///< of inner steps; 0: no clipping
+  bool overlaps = false;        ///< a round goes on when the one before is applied
   std::uint64_t fragments = 1;  ///< of the weights, of which rounds sum one after the other
   /// Sums are means of local weights, not of what these moved. Requires one inner step, an outer
   /// rate of 1, no momentum, overlap or fragments. One replica then takes the steps of Sync, to the
@@ -196,11 +196,11 @@ class Stage {
   /// will do. Errors: kNotFound, kInvalidArgument (shape or type), naming the tensor; the stage is
   /// then unusable until a load succeeds.
   virtual Status Load(const checkpoint::TensorLookup& tensors, Version version, bool optimizer) = 0;
-  /// Gives the newest version other weights: those that `weights` finds, of any floating-point type;
-  /// kNotFound leaves a tensor as it is. The optimizer's state stays, and graphs go. Blocks as Apply
-  /// does. Errors: kInvalidArgument (shape or type; the stage is then unusable until a load
-  /// succeeds), kFailedPrecondition (no weights, or a stage that cannot: where steps overlap, with
-  /// exact sums, divided).
+  /// Gives the newest version other weights: those that `weights` finds, of any floating-point
+  /// type; kNotFound leaves a tensor as it is. The optimizer's state stays, and graphs go. Blocks
+  /// as Apply does. Errors: kInvalidArgument (shape or type; the stage is then unusable until a
+  /// load succeeds), kFailedPrecondition (no weights, or a stage that cannot: where steps overlap,
+  /// with exact sums, divided).
   virtual Status Replace(const checkpoint::TensorLookup& weights);
   /// Weights, optimizer state, and previous version: "NAME", "optimizer.FIELD.NAME" (exp_avg and
   /// exp_avg_sq in float32, step as an int64 scalar; what Muon steps has no exp_avg_sq),
@@ -241,6 +241,8 @@ class Stage {
   /// Tasks that the stage wants to have at once: two, so that a device has work while the host
   /// looks for more; or those that it collects, and computes in Work.
   virtual std::size_t tasks_at_once() const { return 2; }
+  /// Those of them that it computes together.
+  virtual std::size_t tasks_together() const { return 1; }
   /// Computes tasks that were submitted and not computed yet, some of them if not all. The thread
   /// that executes the stage calls it, again and again, when it has no other task for the stage.
   /// Returns whether there was anything to do.

@@ -131,24 +131,35 @@ Result<model::SwapOptions> SwapBesideDevice(const api::SwarmJob& job, std::uint6
   return options;
 }
 
+}  // namespace
+
+Result<model::StageOptions> OptionsOnDevice(const api::SwarmJob& job, std::uint64_t stage,
+                                            std::uint64_t stage_count, int threads,
+                                            const std::string& device) {
+  model::StageOptions options = OptionsOf(job, stage, stage_count, threads, device);
+  ASSIGN_OR_RETURN(const api::ResidencyChoice choice,
+                   FindResidency(job, stage, stage_count, device));
+  options.residency = choice.residency;
+  if (GpuOf(device) && choice.residency == api::Residency::kSwap) {
+    ASSIGN_OR_RETURN(const std::uint64_t room, FreeDeviceMemory(device));
+    ASSIGN_OR_RETURN(options.swap, SwapBesideDevice(job, stage, stage_count, room));
+  }
+  const bool there = GpuOf(device) && choice.residency == api::Residency::kResident;
+  LOG_INFO("stage {} computes in {} on {}; masters and moments on the {}: {}", stage,
+           swarm::NameOf(options.precision), device, there ? "device" : "host", choice.reason);
+  return options;
+}
+
+namespace {
+
 /// A stage that other replicas may serve, too.
 Result<std::unique_ptr<model::Stage>> CreateReplica(const api::SwarmJob& job,
                                                     const protocol::Welcome& welcome, int threads,
                                                     const std::string& device,
                                                     const CreateStage& create) {
-  model::StageOptions options =
-      OptionsOf(job, welcome.stage.value, welcome.stage_count, threads, device);
+  ASSIGN_OR_RETURN(model::StageOptions options,
+                   OptionsOnDevice(job, welcome.stage.value, welcome.stage_count, threads, device));
   options.divided = job.spec.pipeline.shardUpdate == api::ShardUpdate::kMoments;
-  ASSIGN_OR_RETURN(const api::ResidencyChoice choice,
-                   FindResidency(job, options.stage, options.stage_count, device));
-  options.residency = choice.residency;
-  if (GpuOf(device) && choice.residency == api::Residency::kSwap) {
-    ASSIGN_OR_RETURN(const std::uint64_t room, FreeDeviceMemory(device));
-    ASSIGN_OR_RETURN(options.swap, SwapBesideDevice(job, options.stage, options.stage_count, room));
-  }
-  const bool there = GpuOf(device) && choice.residency == api::Residency::kResident;
-  LOG_INFO("stage {} computes in {} on {}; masters and moments on the {}: {}", options.stage,
-           swarm::NameOf(options.precision), device, there ? "device" : "host", choice.reason);
   ASSIGN_OR_RETURN(auto made, create(options));
   if (const std::string memory = made->DescribeMemory(); !memory.empty()) {
     LOG_INFO("stage {} is swapped: {}", options.stage, memory);

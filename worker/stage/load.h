@@ -26,6 +26,12 @@ MakeMemory MemoryForState(const api::SwarmJob& job);
 model::StageOptions OptionsOf(const api::SwarmJob& job, std::uint64_t stage,
                               std::uint64_t stage_count, int threads, const std::string& device);
 
+/// The same with the residency and the memory that the device has room for, which it logs. Errors:
+/// as FindResidency.
+Result<model::StageOptions> OptionsOnDevice(const api::SwarmJob& job, std::uint64_t stage,
+                                            std::uint64_t stage_count, int threads,
+                                            const std::string& device);
+
 /// Where the masters and moments of the stage will be on that device, by what it has room for.
 /// Errors: kResourceExhausted (no room), kUnavailable (no such device), kInvalidArgument (as
 /// model::Stage::Create).

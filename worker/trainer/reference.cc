@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <deque>
 #include <future>
+#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -31,7 +32,37 @@ using protocol::TaskKey;
 using protocol::Version;
 
 /// Microbatches that a stage has at once: its device computes one while the host prepares the next.
-constexpr std::size_t kUnderWayMax = 2;
+constexpr std::uint64_t kUnderWayMax = 2;
+
+/// Microbatches that pass the stages together.
+struct Microbatches {
+  std::vector<TaskKey> keys;
+  std::vector<std::vector<std::int32_t>> ids;
+};
+
+/// Results of calls that take a Done, in the order of the calls.
+template <typename T>
+class Results {
+ public:
+  model::Done<T> Next() {
+    const auto promise = std::make_shared<std::promise<Result<T>>>();
+    under_way_.push_back(promise->get_future());
+    return [promise](Result<T> result) { promise->set_value(std::move(result)); };
+  }
+  /// What Next gave promises to, as it comes.
+  std::vector<std::future<Result<T>>> Take() { return std::move(under_way_); }
+  /// The same when all are there, or the first error.
+  Result<std::vector<T>> Await() {
+    std::vector<T> all;
+    for (auto& result : Take()) {
+      ASSIGN_OR_RETURN(all.emplace_back(), result.get());
+    }
+    return all;
+  }
+
+ private:
+  std::vector<std::future<Result<T>>> under_way_;
+};
 
 /// A group's sum over the stages that hold it.
 struct ReducedGroup {
@@ -86,20 +117,26 @@ class Reference {
   Result<protocol::CommitRecord> TrainStep(std::uint64_t step);
   /// Computes all microbatches and folds their gradients. Returns their losses.
   Result<std::vector<double>> RunMicrobatches(std::uint64_t step);
-  using Loss = std::future<Result<double>>;
-  /// Folds its gradients. The loss comes when it is there; of several stages at once. An error of
-  /// the device may come with it.
-  Result<Loss> BeginMicrobatch(std::uint64_t step, std::uint64_t microbatch);
-  /// Hands it to the only stage, and waits for nothing.
-  Result<Loss> SubmitMicrobatch(const TaskKey& key, std::span<const std::int32_t> ids);
-  /// Lets the stages compute it one after the other.
-  Result<double> PassMicrobatch(TaskKey key, std::span<const std::int32_t> ids);
+  using Forwarded = std::future<Result<model::ForwardResult>>;
+  /// Folds the gradients of `count` microbatches. The losses come when they are there; of several
+  /// stages at once. An error of the device may come with them.
+  Result<std::vector<Forwarded>> BeginMicrobatches(std::uint64_t step, std::uint64_t first,
+                                                   std::uint64_t count);
+  /// Hands them to the only stage, and waits for nothing but what it collects.
+  Result<std::vector<Forwarded>> SubmitMicrobatches(const Microbatches& microbatches);
+  /// Lets the stages compute them one after the other.
+  Result<std::vector<Forwarded>> PassMicrobatches(Microbatches microbatches);
+  Status Fold(std::size_t stage, const TaskKey& key);
   /// The version that a step reads.
   Version VersionOf(Step step) const {
     return Version(delayed() && step.value > 0 ? step.value - 1 : step.value);
   }
-  Result<double> Forward(TaskKey key, Version version, std::span<const std::int32_t> ids,
-                         bool keep_graph);
+  /// What the last stage gives.
+  Result<std::vector<model::ForwardResult>> Forward(Microbatches& microbatches, Version version,
+                                                    bool keep_graph);
+  model::TokenBatch TokensOf(const Microbatches& microbatches, std::size_t i) const {
+    return {data_->sequences(), data_->tokens_per_sequence(), microbatches.ids[i]};
+  }
   /// Begins the step anew at a higher scale level, in the stage and in those that share a group
   /// with it.
   Status RaiseScaleLevel(std::size_t stage, Step step);
@@ -117,6 +154,7 @@ class Reference {
   std::unique_ptr<storage::Storage> storage_;
   /// The cuts of the swarm where results depend on them (exact accumulation), else one stage.
   std::vector<std::unique_ptr<model::Stage>> stages_;
+  std::uint64_t together_ = 1;  ///< microbatches that pass the stages together, at most
   std::optional<std::size_t> out_of_range_;  ///< the stage whose last fold failed so
   std::unique_ptr<RunLog> log_;
   EventBuffer points_;
@@ -143,78 +181,96 @@ Status Reference::Prepare() {
   const bool cut = spec().training.accumulation == api::Accumulation::kExact;
   const std::uint64_t stages = cut ? spec().pipeline.stages : 1;
   for (std::uint64_t s = 0; s < stages; ++s) {
-    ASSIGN_OR_RETURN(auto stage, model::Stage::Create(stage::OptionsOf(
-                                     job_, s, stages, options_.threads, options_.device)));
+    ASSIGN_OR_RETURN(const model::StageOptions stage_options,
+                     stage::OptionsOnDevice(job_, s, stages, options_.threads, options_.device));
+    ASSIGN_OR_RETURN(auto stage, model::Stage::Create(stage_options));
     RETURN_IF_ERROR(
         stage::LoadInitialState(job_, beginning.checkpoint_uri, beginning.version, stage.get()));
+    together_ = std::max<std::uint64_t>(together_, stage->tasks_together());
     stages_.push_back(std::move(stage));
   }
   return Status();
 }
 
-Result<double> Reference::Forward(TaskKey key, Version version, std::span<const std::int32_t> ids,
-                                  bool keep_graph) {
-  model::ForwardResult result;
+Result<std::vector<model::ForwardResult>> Reference::Forward(Microbatches& microbatches,
+                                                             Version version, bool keep_graph) {
+  std::vector<model::ForwardResult> results(microbatches.keys.size());
   for (std::size_t s = 0; s < stages_.size(); ++s) {
-    key.stage = protocol::StageIndex(s);
-    ASSIGN_OR_RETURN(
-        result,
-        stages_[s]->Forward(key, version, {data_->sequences(), data_->tokens_per_sequence(), ids},
-                            result.boundary, keep_graph));
+    Results<model::ForwardResult> submitted;
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      microbatches.keys[i].stage = protocol::StageIndex(s);
+      stages_[s]->SubmitForward(microbatches.keys[i], version, TokensOf(microbatches, i),
+                                results[i].boundary, keep_graph, submitted.Next());
+    }
+    while (stages_[s]->Work()) {
+    }
+    ASSIGN_OR_RETURN(results, submitted.Await());
   }
-  return result.loss;
+  return results;
 }
 
-Result<Reference::Loss> Reference::BeginMicrobatch(std::uint64_t step, std::uint64_t microbatch) {
-  const TaskKey key{generation_, Step(step), protocol::Microbatch(microbatch), {}, {}};
-  ASSIGN_OR_RETURN(const auto ids, data_->Await(data_->Draw(step, microbatch)));
-  if (stages_.size() == 1) return SubmitMicrobatch(key, ids);
-  ASSIGN_OR_RETURN(const double loss, PassMicrobatch(key, ids));
-  std::promise<Result<double>> there;
-  there.set_value(loss);
-  return there.get_future();
+Result<std::vector<Reference::Forwarded>> Reference::BeginMicrobatches(std::uint64_t step,
+                                                                       std::uint64_t first,
+                                                                       std::uint64_t count) {
+  Microbatches microbatches;
+  for (std::uint64_t m = first; m < first + count; ++m) {
+    microbatches.keys.push_back({generation_, Step(step), protocol::Microbatch(m), {}, {}});
+    ASSIGN_OR_RETURN(microbatches.ids.emplace_back(), data_->Await(data_->Draw(step, m)));
+  }
+  if (stages_.size() == 1) return SubmitMicrobatches(microbatches);
+  return PassMicrobatches(std::move(microbatches));
 }
 
-Result<Reference::Loss> Reference::SubmitMicrobatch(const TaskKey& key,
-                                                    std::span<const std::int32_t> ids) {
+Result<std::vector<Reference::Forwarded>> Reference::SubmitMicrobatches(
+    const Microbatches& microbatches) {
   model::Stage& stage = *stages_.front();
-  const auto loss = std::make_shared<std::promise<Result<double>>>();
-  const auto backward = std::make_shared<std::promise<Status>>();
-  Loss result = loss->get_future();
-  std::future<Status> differentiated = backward->get_future();
-  stage.SubmitForward(
-      key, VersionOf(key.step), {data_->sequences(), data_->tokens_per_sequence(), ids}, Bytes(),
-      /*keep_graph=*/true, [loss](const Result<model::ForwardResult>& forward) {
-        loss->set_value(forward.ok() ? Result<double>(forward->loss) : forward.status());
-      });
-  stage.SubmitBackward(key, Bytes(), [backward](const Result<model::BackwardResult>& gradient) {
-    backward->set_value(gradient.status());
-  });
+  Results<model::ForwardResult> forwards;
+  Results<model::BackwardResult> backwards;
+  for (std::size_t i = 0; i < microbatches.keys.size(); ++i) {
+    const TaskKey& key = microbatches.keys[i];
+    stage.SubmitForward(key, VersionOf(key.step), TokensOf(microbatches, i), Bytes(),
+                        /*keep_graph=*/true, forwards.Next());
+    stage.SubmitBackward(key, Bytes(), backwards.Next());
+  }
   while (stage.Work()) {
   }
-  const Status folded = stage.Fold(key);
-  if (folded.code() == StatusCode::kOutOfRange) out_of_range_ = 0;
-  if (folded.code() != StatusCode::kNotFound) {
+  for (const TaskKey& key : microbatches.keys) {
+    const Status folded = Fold(0, key);
+    if (folded.code() == StatusCode::kNotFound) {
+      // There is nothing to fold, and one of these says why.
+      RETURN_IF_ERROR(forwards.Await().status());
+      RETURN_IF_ERROR(backwards.Await().status());
+    }
     RETURN_IF_ERROR(folded);
-    return result;
   }
-  // There is nothing to fold, and one of these says why.
-  RETURN_IF_ERROR(result.get().status());
-  RETURN_IF_ERROR(differentiated.get());
-  return folded;
+  return forwards.Take();
 }
 
-Result<double> Reference::PassMicrobatch(TaskKey key, std::span<const std::int32_t> ids) {
-  ASSIGN_OR_RETURN(const double loss, Forward(key, VersionOf(key.step), ids, /*keep_graph=*/true));
-  Bytes gradient;
+Result<std::vector<Reference::Forwarded>> Reference::PassMicrobatches(Microbatches microbatches) {
+  const Version version = VersionOf(microbatches.keys.front().step);
+  ASSIGN_OR_RETURN(const std::vector<model::ForwardResult> forwarded,
+                   Forward(microbatches, version, /*keep_graph=*/true));
+  std::vector<model::BackwardResult> gradients(microbatches.keys.size());
   for (std::size_t s = stages_.size(); s-- > 0;) {
-    key.stage = protocol::StageIndex(s);
-    ASSIGN_OR_RETURN(gradient, stages_[s]->Backward(key, gradient));
-    const Status folded = stages_[s]->Fold(key);
-    if (folded.code() == StatusCode::kOutOfRange) out_of_range_ = s;
-    RETURN_IF_ERROR(folded);
+    Results<model::BackwardResult> submitted;
+    for (std::size_t i = 0; i < gradients.size(); ++i) {
+      microbatches.keys[i].stage = protocol::StageIndex(s);
+      stages_[s]->SubmitBackward(microbatches.keys[i], gradients[i].gradient, submitted.Next());
+    }
+    while (stages_[s]->Work()) {
+    }
+    ASSIGN_OR_RETURN(gradients, submitted.Await());
+    for (const TaskKey& key : microbatches.keys) RETURN_IF_ERROR(Fold(s, key));
   }
-  return loss;
+  Results<model::ForwardResult> there;
+  for (const model::ForwardResult& result : forwarded) there.Next()(result);
+  return there.Take();
+}
+
+Status Reference::Fold(std::size_t stage, const TaskKey& key) {
+  const Status folded = stages_[stage]->Fold(key);
+  if (folded.code() == StatusCode::kOutOfRange) out_of_range_ = stage;
+  return folded;
 }
 
 Status Reference::RaiseScaleLevel(std::size_t stage, Step step) {
@@ -233,23 +289,25 @@ Status Reference::RaiseScaleLevel(std::size_t stage, Step step) {
 
 Result<std::vector<double>> Reference::RunMicrobatches(std::uint64_t step) {
   std::vector<double> losses;
-  std::deque<Loss> under_way;
+  std::deque<Forwarded> under_way;
+  const std::uint64_t under_way_max = std::max(kUnderWayMax, together_);
   while (losses.size() < job_.microbatches()) {
     const std::uint64_t next = losses.size() + under_way.size();
-    if (next == job_.microbatches() || under_way.size() == kUnderWayMax) {
-      ASSIGN_OR_RETURN(const double loss, under_way.front().get());
-      losses.push_back(loss);
+    const std::uint64_t count = std::min(together_, job_.microbatches() - next);
+    if (count == 0 || under_way.size() + count > under_way_max) {
+      ASSIGN_OR_RETURN(const model::ForwardResult result, under_way.front().get());
+      losses.push_back(result.loss);
       under_way.pop_front();
       continue;
     }
-    Result<Loss> loss = BeginMicrobatch(step, next);
-    if (loss.ok()) {
-      under_way.push_back(*std::move(loss));
+    Result<std::vector<Forwarded>> begun = BeginMicrobatches(step, next, count);
+    if (begun.ok()) {
+      std::ranges::move(*begun, std::back_inserter(under_way));
       continue;
     }
     const auto stage = std::exchange(out_of_range_, std::nullopt);
-    if (!stage) return loss.status();
-    LOG_INFO("{}", loss.status().message());
+    if (!stage) return begun.status();
+    LOG_INFO("{}", begun.status().message());
     RETURN_IF_ERROR(RaiseScaleLevel(*stage, Step(step)));
     losses.clear();
     under_way.clear();
@@ -312,11 +370,16 @@ Result<protocol::CommitRecord> Reference::TrainStep(std::uint64_t step) {
 Status Reference::Validate() {
   const Version version = stages_.front()->version();
   double sum = 0;
-  for (std::uint64_t m = 0; m < data_->validation_microbatches(); ++m) {
-    ASSIGN_OR_RETURN(const auto ids, data_->Await(data_->ValidationSequences(m)));
-    const TaskKey key{generation_, Step(version.value), protocol::Microbatch(m), {}, {}};
-    ASSIGN_OR_RETURN(const double loss, Forward(key, version, ids, /*keep_graph=*/false));
-    sum += loss;
+  for (std::uint64_t m = 0; m < data_->validation_microbatches();) {
+    Microbatches microbatches;
+    for (; m < data_->validation_microbatches() && microbatches.keys.size() < together_; ++m) {
+      microbatches.keys.push_back(
+          {generation_, Step(version.value), protocol::Microbatch(m), {}, {}});
+      ASSIGN_OR_RETURN(microbatches.ids.emplace_back(),
+                       data_->Await(data_->ValidationSequences(m)));
+    }
+    ASSIGN_OR_RETURN(const auto results, Forward(microbatches, version, /*keep_graph=*/false));
+    for (const model::ForwardResult& result : results) sum += result.loss;
   }
   const double loss =
       sum / static_cast<double>(data_->validation_microbatches()) / data_->ValidationCountedPart();

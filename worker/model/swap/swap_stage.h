@@ -73,6 +73,7 @@ class SwapStage final : public Stage {
   void SubmitBackward(const TaskKey& key, const Bytes& gradient,
                       Done<BackwardResult> done) override;
   std::size_t tasks_at_once() const override { return std::max<std::size_t>(plan_.tasks, 2); }
+  std::size_t tasks_together() const override { return plan_.tasks; }
   bool Work() override;
   void Abandon() override;
   Status Fold(const TaskKey& key) override;
