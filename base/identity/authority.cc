@@ -82,20 +82,21 @@ Result<Certificate> MakeCertificate(const Subject& subject, EVP_PKEY* key, X509*
 // The key of a request whose sender has the private key.
 Result<Key> KeyOf(const std::string& text) {
   const Memory memory(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
-  const Request request(PEM_read_bio_X509_REQ(memory.get(), nullptr, nullptr, nullptr));
+  const Request request(PEM_read_bio_X509_REQ(memory.get(), nullptr, NoPassword, nullptr));
   ERR_clear_error();
   if (!request) return InvalidArgument("there is no request for a certificate in PEM");
   Key key(X509_REQ_get_pubkey(request.get()));
-  const bool signed_with_it = key && X509_REQ_verify(request.get(), key.get()) == 1;
+  char curve[32] = "";
+  const bool known = key && EVP_PKEY_get_group_name(key.get(), curve, sizeof curve, nullptr) == 1 &&
+                     std::string_view(curve) == SN_X9_62_prime256v1;
+  ERR_clear_error();
+  if (!known) {
+    return InvalidArgument("the request for a certificate has a key of another kind than P-256");
+  }
+  const bool signed_with_it = X509_REQ_verify(request.get(), key.get()) == 1;
   ERR_clear_error();
   if (!signed_with_it) {
     return InvalidArgument("the request for a certificate is not signed with its own key");
-  }
-  char curve[32] = "";
-  if (EVP_PKEY_get_group_name(key.get(), curve, sizeof curve, nullptr) != 1 ||
-      std::string_view(curve) != SN_X9_62_prime256v1) {
-    ERR_clear_error();
-    return InvalidArgument("the request for a certificate has a key of another kind than P-256");
   }
   return key;
 }

@@ -30,6 +30,10 @@ using Names = std::unique_ptr<GENERAL_NAMES, FreeWith<GENERAL_NAMES_free>>;
 /// kInternal with OpenSSL's newest reason; empties its list of errors.
 Status Failed(const std::string& what);
 
+/// What to give to functions that read PEM: it may be encrypted, whatever it is, and without a
+/// callback OpenSSL would ask the terminal for the password and wait.
+int NoPassword(char* buffer, int size, int writing, void* data);
+
 /// Errors: kInvalidArgument, naming `name`.
 Result<Certificate> ParseCertificate(const std::string& text, const std::string& name);
 /// Errors: kInvalidArgument, naming `name`; also for a key with a password.

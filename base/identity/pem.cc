@@ -50,17 +50,17 @@ Status Failed(const std::string& what) {
   return Internal(what + ": " + reason);
 }
 
+int NoPassword(char*, int, int, void*) { return -1; }
+
 Result<Certificate> ParseCertificate(const std::string& text, const std::string& name) {
-  Certificate certificate(PEM_read_bio_X509(MemoryOf(text).get(), nullptr, nullptr, nullptr));
+  Certificate certificate(PEM_read_bio_X509(MemoryOf(text).get(), nullptr, NoPassword, nullptr));
   ERR_clear_error();
   if (!certificate) return InvalidArgument(name + " holds no certificate in PEM");
   return certificate;
 }
 
 Result<Key> ParseKey(const std::string& text, const std::string& name) {
-  // Without a password callback OpenSSL would ask the terminal.
-  const auto no_password = [](char*, int, int, void*) { return 0; };
-  Key key(PEM_read_bio_PrivateKey(MemoryOf(text).get(), nullptr, no_password, nullptr));
+  Key key(PEM_read_bio_PrivateKey(MemoryOf(text).get(), nullptr, NoPassword, nullptr));
   ERR_clear_error();
   if (!key) return InvalidArgument(name + " holds no private key in PEM without password");
   return key;

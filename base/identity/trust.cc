@@ -84,7 +84,7 @@ Status CheckSigned(const std::string& text, const std::string& authority) {
 Result<std::string> FindByFingerprint(const std::string& chain, const std::string& fingerprint) {
   const Memory memory(BIO_new_mem_buf(chain.data(), static_cast<int>(chain.size())));
   while (memory) {
-    const Certificate each(PEM_read_bio_X509(memory.get(), nullptr, nullptr, nullptr));
+    const Certificate each(PEM_read_bio_X509(memory.get(), nullptr, NoPassword, nullptr));
     if (!each) break;
     if (FingerprintOf(each.get()) == fingerprint) return ToPem(each.get());
   }

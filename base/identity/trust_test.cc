@@ -56,6 +56,17 @@ TEST_F(TrustTest, WhatIsNoRequestGetsNoCertificate) {
   EXPECT_EQ(why(damaged).code(), StatusCode::kInvalidArgument);
 }
 
+TEST_F(TrustTest, ARequestThatIsEncryptedIsRefusedAndNoTerminalIsAskedForAPassword) {
+  std::string encrypted = Asked().request;
+  encrypted.insert(encrypted.find('\n') + 1,
+                   "Proc-Type: 4,ENCRYPTED\n"
+                   "DEK-Info: AES-128-CBC,00112233445566778899AABBCCDDEEFF\n\n");
+  testing::internal::CaptureStderr();
+  const auto refused = authority_.Sign(encrypted, "joined-1", uri_, seconds(3600)).status();
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument);
+}
+
 TEST_F(TrustTest, ACertificateOfAnotherAuthorityOrOneThatHasEndedIsNotTrusted) {
   const std::string request = Asked().request;
   const auto foreign = other_.Sign(request, "joined-1", uri_, seconds(3600));

@@ -100,13 +100,15 @@ class Relay::Loop {
 
   void Run(const std::stop_token& stop) {
     while (!stop.stop_requested()) {
+      const bool accepts = pairs_.size() < kPairsMax && Clock::now() >= pause_;
       std::vector<pollfd> polled{{wake_.get(), POLLIN, 0},
-                                 {pairs_.size() < kPairsMax ? listener_.get() : -1, POLLIN, 0}};
+                                 {accepts ? listener_.get() : -1, POLLIN, 0}};
       for (const Pair& pair : pairs_) {
         polled.push_back(Pair::Wanted(pair.reader.get(), pair.request, pair.answer));
         polled.push_back(Pair::Wanted(pair.server.get(), pair.answer, pair.request));
       }
-      if (poll(polled.data(), polled.size(), pairs_.empty() ? -1 : kLookMs) < 0) continue;
+      const int look = accepts && pairs_.empty() ? -1 : kLookMs;
+      if (poll(polled.data(), polled.size(), look) < 0) continue;
       std::size_t at = 2;
       pairs_.remove_if([&](Pair& pair) {
         const bool ready = (polled[at].revents | polled[at + 1].revents) != 0;
@@ -124,7 +126,12 @@ class Relay::Loop {
  private:
   void Accept() {
     const int reader = accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC);
-    if (reader < 0) return;
+    if (reader < 0) {
+      // Without descriptors, say. The connection still waits: the listener would wake the loop at
+      // once, again and again.
+      pause_ = Clock::now() + std::chrono::milliseconds(kLookMs);
+      return;
+    }
     const int server = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     const Pair& pair = pairs_.emplace_back(reader, server);
     const bool begun =
@@ -135,6 +142,7 @@ class Relay::Loop {
   const Fd listener_, wake_;
   const SocketAddress target_;
   std::list<Pair> pairs_;  // of the thread
+  Timepoint pause_{};      // before which no connection is taken
 };
 
 Result<std::unique_ptr<Relay>> Relay::Start(const HostPort& listen, const HostPort& target) {
