@@ -212,6 +212,9 @@ constexpr std::array<MetricDefinition, kMetricCount> kCatalogue{{
      kNoLabels, "Writes of a SwarmJob's status"},
     {Metric::kOperatorWatchRestarts, "swarmjob_operator_watch_restarts_total", kCounter, kOperator,
      kResource, "Lists that were needed because a watch could not go on"},
+    {Metric::kOperatorCacheSilence, "swarmjob_operator_cache_silence_seconds", kGauge, kOperator,
+     kResource,
+     "Seconds since the API server last confirmed what the operator has of the resource"},
 }};
 
 constexpr bool InOrder() {

@@ -102,9 +102,10 @@ enum class Metric : std::uint8_t {
   kOperatorTrainerSilence,
   kOperatorStatusWrites,
   kOperatorWatchRestarts,
+  kOperatorCacheSilence,
 };
 inline constexpr std::size_t kMetricCount =
-    static_cast<std::size_t>(Metric::kOperatorWatchRestarts) + 1;
+    static_cast<std::size_t>(Metric::kOperatorCacheSilence) + 1;
 
 enum class MetricType : std::uint8_t { kCounter, kGauge, kHistogram };
 

@@ -79,6 +79,9 @@ def api():
         series("Watches lost", "Lists that the operator read because a watch broke off, per hour.", "none",
                (f"sum by (resource) ({increase('swarmjob_operator_watch_restarts_total', OPERATOR, '1h')})",
                 "{{resource}}")),
+        series("Cache silence", "Seconds since the API server last confirmed what the operator has in memory. A bookmark "
+               "comes every minute.", "s",
+               (f"max by (resource) ({of('swarmjob_operator_cache_silence_seconds')})", "{{resource}}")),
         series("Status writes", "Writes of the status of SwarmJobs, per second.", "ops",
                (f"sum({rate('swarmjob_operator_status_writes_total', OPERATOR)})", "writes")),
         series("Pods created", "Pods that the operator created, per hour.", "none",

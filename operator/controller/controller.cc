@@ -90,9 +90,10 @@ void Controller::Work(Reconciler& reconciler, std::stop_token stop) {
 std::vector<MetricSample> Controller::Samples() const {
   std::vector<MetricSample> samples = metrics_.Read(timing_.Now());
   AppendQueue(queue_.Read(), &samples);
-  for (const Informers::Lists& lists : informers_.relists()) {
+  for (const Informers::Reading& cache : informers_.Read()) {
     samples.push_back(
-        {Metric::kOperatorWatchRestarts, {lists.resource}, static_cast<double>(lists.count)});
+        {Metric::kOperatorWatchRestarts, {cache.resource}, static_cast<double>(cache.relists)});
+    samples.push_back({Metric::kOperatorCacheSilence, {cache.resource}, ToSeconds(cache.silence)});
   }
   return samples;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <ranges>
 
 #include "operator/names/names.h"
 #include "operator/objects/read.h"
@@ -72,15 +73,17 @@ bool Informers::WaitForSync(Duration limit, std::stop_token stop) const {
       reflectors_, [&](const auto& each) { return each->WaitForSync(end - Clock::now(), stop); });
 }
 
-std::vector<Informers::Lists> Informers::relists() const {
-  std::map<std::string, std::uint64_t> counts;
+std::vector<Informers::Reading> Informers::Read() const {
+  std::map<std::string, Reading> readings;
   for (const auto& each : reflectors_) {
+    Reading& reading = readings[each->resource()];
+    reading.resource = each->resource();
     const std::uint64_t lists = each->lists();
-    counts[each->resource()] += lists > 0 ? lists - 1 : 0;
+    reading.relists += lists > 0 ? lists - 1 : 0;
+    reading.silence = std::max(reading.silence, each->silence());
   }
-  std::vector<Lists> lists;
-  for (const auto& [resource, count] : counts) lists.push_back({resource, count});
-  return lists;
+  const auto all = std::views::values(readings);
+  return {all.begin(), all.end()};
 }
 
 void Informers::OnPod(const Change& change) {

@@ -41,12 +41,13 @@ class Informers {
   /// Null: the operator may not read nodes.
   const kube::Store* nodes() const { return nodes_.get(); }
 
-  /// How often each resource was listed again, for the metrics.
-  struct Lists {
+  /// Of each resource, for the metrics.
+  struct Reading {
     std::string resource;
-    std::uint64_t count = 0;  ///< the first list, of each namespace, apart
+    std::uint64_t relists = 0;  ///< the first list, of each namespace, apart
+    Duration silence{};         ///< of the namespace that was heard least lately
   };
-  std::vector<Lists> relists() const;
+  std::vector<Reading> Read() const;
 
  private:
   void OnPod(const kube::Change& change);

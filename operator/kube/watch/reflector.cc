@@ -16,6 +16,7 @@ Reflector::Reflector(Client& client, ReflectorOptions options, OnChange on_chang
 Reflector::~Reflector() = default;
 
 void Reflector::Start() {
+  heard_ = timing_.Now();
   thread_ = std::jthread([this](std::stop_token stop) { Run(stop); });
 }
 
@@ -61,6 +62,7 @@ void Reflector::List(const ListWatchStep& step, std::stop_token stop) {
     return policy_.OnListFailed(list.status(), timing_.Now());
   }
   if (std::exchange(failing_, false)) LOG_INFO("listed {} again", What());
+  heard_ = timing_.Now();
   policy_.OnListed(list->resource_version);
   options_.store->Replace(list->items, on_change_, options_.ns);
   const std::lock_guard lock(mutex_);
@@ -83,6 +85,7 @@ void Reflector::Watch(const ListWatchStep& step, std::stop_token stop) {
       options_.resource, options,
       [this](const WatchEvent& event) {
         failing_ = false;
+        heard_ = timing_.Now();
         policy_.OnEvent(event.resource_version);
         if (const auto change = options_.store->Apply(event)) on_change_(*change);
       },

@@ -53,6 +53,9 @@ class Reflector {
   /// How many lists and watches it has begun.
   std::uint64_t lists() const { return lists_; }
   std::uint64_t watches() const { return watches_; }
+  /// How long ago the server last confirmed what the store has, by a list, an event or a bookmark.
+  /// Before the first list, since Start. Any thread.
+  Duration silence() const { return timing_.Now() - heard_.load(); }
 
  private:
   std::string What() const;  ///< for logs
@@ -69,6 +72,7 @@ class Reflector {
   std::atomic<std::uint64_t> lists_{0};
   std::atomic<std::uint64_t> watches_{0};
   std::atomic<bool> synced_{false};
+  std::atomic<Timepoint> heard_{Timepoint()};
   mutable std::mutex mutex_;
   mutable std::condition_variable_any synced_changed_;
   std::jthread thread_;  // last: constructed after, and destroyed before, the other members

@@ -69,6 +69,16 @@ TEST_F(ReflectorTest, AnEmptyNamespaceMeansAllAndBookmarksMoveTheVersion) {
   EXPECT_EQ(server_.seen()[2].Query("resourceVersion"), "99");
   EXPECT_EQ(reflector.lists(), 1u);
   EXPECT_EQ(reflector.watches(), 2u);
+  EXPECT_EQ(reflector.silence(), seconds(0)) << "a bookmark confirms what is there";
+}
+
+TEST_F(ReflectorTest, ItTellsHowLongTheServerHasNotConfirmedTheStore) {
+  server_.ThenAnswer(200, PodList("10", {Pod("a", "5")})).Then(OpenWatch());
+  const auto reflector = StartReflector();
+  ASSERT_TRUE(reflector->WaitForSync(seconds(10)));
+  EXPECT_EQ(reflector->silence(), seconds(0));
+  timing_.Advance(seconds(70));
+  EXPECT_EQ(reflector->silence(), seconds(70)) << "the watch is open, and nothing comes";
 }
 
 TEST_F(ReflectorTest, WhatIsTrimmedIsNotKept) {
