@@ -2,18 +2,13 @@
 #include <gtest/gtest.h>
 
 #include "base/identity/authority.h"
+#include "base/identity/testing/made_authority.h"
 
 namespace swarm::identity {
 namespace {
 
-JobAuthority Made(const std::string& uid) {
-  auto authority = JobAuthority::Create(uid);
-  SWARM_CHECK(authority.ok(), authority.status().ToString());
-  return std::move(authority).value();
-}
-
 TEST(JobAuthorityTest, IsLoadedFromItsPairAndGoesOnIssuing) {
-  const JobAuthority made = Made("7");
+  const JobAuthority made = MadeAuthority("7");
   const auto loaded = JobAuthority::Load("7", made.pair());
   ASSERT_TRUE(loaded.ok()) << loaded.status().ToString();
   EXPECT_EQ(loaded->pair(), made.pair());
@@ -23,7 +18,7 @@ TEST(JobAuthorityTest, IsLoadedFromItsPairAndGoesOnIssuing) {
 }
 
 TEST(JobAuthorityTest, OutlivesItsLeavesByFar) {
-  const JobAuthority authority = Made("7");
+  const JobAuthority authority = MadeAuthority("7");
   const auto root = ReadCertificate(authority.pair().certificate, "ca.crt");
   const auto pair = authority.Issue("trainer", TrainerUri("7"));
   ASSERT_TRUE(root.ok() && pair.ok());
@@ -37,7 +32,7 @@ TEST(JobAuthorityTest, OutlivesItsLeavesByFar) {
 }
 
 TEST(JobAuthorityTest, IsNotLoadedFromWhatIsNone) {
-  const JobAuthority authority = Made("7"), other = Made("8");
+  const JobAuthority authority = MadeAuthority("7"), other = MadeAuthority("8");
   const auto leaf = authority.Issue("trainer", TrainerUri("7"));
   ASSERT_TRUE(leaf.ok());
   const KeyPair foreign{authority.pair().certificate, other.pair().key};
@@ -49,7 +44,7 @@ TEST(JobAuthorityTest, IsNotLoadedFromWhatIsNone) {
 TEST(PemTest, NamesWhatIsWrong) {
   EXPECT_THAT(ReadCertificate("", "/tls/ca.crt").status().message(),
               testing::HasSubstr("/tls/ca.crt holds no certificate"));
-  const JobAuthority one = Made("1"), two = Made("2");
+  const JobAuthority one = MadeAuthority("1"), two = MadeAuthority("2");
   EXPECT_THAT(CheckPair({one.pair().certificate, two.pair().key}, "a.crt", "b.key").message(),
               testing::HasSubstr("b.key is not the key of a.crt"));
 }

@@ -5,6 +5,7 @@
 
 #include "base/identity/authority.h"
 #include "base/identity/request.h"
+#include "base/identity/testing/made_authority.h"
 
 namespace swarm::identity {
 namespace {
@@ -15,18 +16,13 @@ using testing::HasSubstr;
 
 class TrustTest : public testing::Test {
  protected:
-  static JobAuthority Made(const std::string& uid) {
-    auto authority = JobAuthority::Create(uid);
-    SWARM_CHECK(authority.ok(), authority.status().ToString());
-    return std::move(authority).value();
-  }
   static KeyAndRequest Asked() {
     auto asked = MakeRequest("laptop");
     SWARM_CHECK(asked.ok(), asked.status().ToString());
     return *std::move(asked);
   }
 
-  const JobAuthority authority_ = Made("7"), other_ = Made("8");
+  const JobAuthority authority_ = MadeAuthority("7"), other_ = MadeAuthority("8");
   const std::string uri_ = WorkerUri("7", "joined-1");
 };
 

@@ -9,6 +9,7 @@
 
 #include "base/files.h"
 #include "base/identity/request.h"
+#include "base/identity/testing/made_authority.h"
 #include "base/testing/temporary_folder.h"
 #include "worker/enrol/service/client.h"
 #include "worker/enrol/token.h"
@@ -20,12 +21,6 @@ using identity::JobAuthority;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-
-JobAuthority Made(const std::string& uid) {
-  auto authority = JobAuthority::Create(uid);
-  SWARM_CHECK(authority.ok(), authority.status().ToString());
-  return std::move(authority).value();
-}
 
 class RunHomeTest : public testing::Test {
  protected:
@@ -71,7 +66,7 @@ class RunHomeTest : public testing::Test {
   }
 
   TemporaryFolder folder_;
-  const JobAuthority authority_ = Made("7");
+  const JobAuthority authority_ = identity::MadeAuthority("7");
   std::unique_ptr<Home> home_;
 };
 
@@ -93,7 +88,7 @@ TEST_F(RunHomeTest, ATokenMakesAMachineAWorkerWhoseNameHomeChooses) {
 }
 
 TEST_F(RunHomeTest, ASecretOfAnotherJobIsRefusedAndNoted) {
-  const JobAuthority other = Made("8");
+  const JobAuthority other = identity::MadeAuthority("8");
   const auto elsewhere = Open("8", other);
   enrol::JoinToken replayed = TokenOf(*elsewhere);
   const enrol::JoinToken ours = TokenOf(*home_);

@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "base/files.h"
+#include "base/identity/testing/made_authority.h"
 #include "base/testing/temporary_folder.h"
 
 namespace swarm::ctl {
@@ -78,11 +79,6 @@ std::vector<std::string> UrisOf(X509* certificate) {
 
 class IdentityTest : public testing::Test {
  protected:
-  static JobAuthority Made(const std::string& uid) {
-    auto authority = JobAuthority::Create(uid);
-    SWARM_CHECK(authority.ok(), authority.status().ToString());
-    return std::move(authority).value();
-  }
   IdentityFiles Issued(const JobAuthority& authority, const std::string& folder = "tls") {
     const auto files = WriteIdentity(
         authority, "worker-0", WorkerUri(authority.job_uid(), "worker-0"), folder_.path() / folder);
@@ -95,20 +91,20 @@ class IdentityTest : public testing::Test {
 constexpr time_t kDay = 24 * 3600;
 
 TEST_F(IdentityTest, ACertificateIsValidUnderTheAuthorityOfItsJobForBothSides) {
-  const IdentityFiles files = Issued(Made("1"));
+  const IdentityFiles files = Issued(identity::MadeAuthority("1"));
   const time_t now = std::time(nullptr);
   EXPECT_EQ(Verdict(files, files.ca, X509_PURPOSE_SSL_SERVER, now), X509_V_OK);
   EXPECT_EQ(Verdict(files, files.ca, X509_PURPOSE_SSL_CLIENT, now), X509_V_OK);
 }
 
 TEST_F(IdentityTest, AnotherAuthorityDoesNotVouchForIt) {
-  const IdentityFiles files = Issued(Made("1"));
-  const IdentityFiles other = Issued(Made("1"), "other");
+  const IdentityFiles files = Issued(identity::MadeAuthority("1"));
+  const IdentityFiles other = Issued(identity::MadeAuthority("1"), "other");
   EXPECT_NE(Verdict(files, other.ca, X509_PURPOSE_SSL_SERVER, std::time(nullptr)), X509_V_OK);
 }
 
 TEST_F(IdentityTest, ItIsValidForAWeek) {
-  const IdentityFiles files = Issued(Made("1"));
+  const IdentityFiles files = Issued(identity::MadeAuthority("1"));
   const time_t now = std::time(nullptr);
   EXPECT_EQ(Verdict(files, files.ca, X509_PURPOSE_SSL_SERVER, now + 6 * kDay), X509_V_OK);
   EXPECT_EQ(Verdict(files, files.ca, X509_PURPOSE_SSL_SERVER, now + 8 * kDay),
@@ -116,7 +112,7 @@ TEST_F(IdentityTest, ItIsValidForAWeek) {
 }
 
 TEST_F(IdentityTest, ItNamesTheProgramAndThisMachine) {
-  const IdentityFiles files = Issued(Made("0f8e"));
+  const IdentityFiles files = Issued(identity::MadeAuthority("0f8e"));
   const Owned<X509> certificate = LoadCertificate(files.certificate);
   EXPECT_THAT(UrisOf(certificate.get()),
               testing::ElementsAre("spiffe://swarmjob.local/job/0f8e/worker/worker-0"));
@@ -128,7 +124,7 @@ TEST_F(IdentityTest, ItNamesTheProgramAndThisMachine) {
 }
 
 TEST_F(IdentityTest, TheKeyBelongsToTheCertificateAndIsOfP256) {
-  const IdentityFiles files = Issued(Made("1"));
+  const IdentityFiles files = Issued(identity::MadeAuthority("1"));
   const Owned<BIO> memory = Open(Content(files.key));
   const Owned<EVP_PKEY> key(PEM_read_bio_PrivateKey(memory.get(), nullptr, nullptr, nullptr));
   ASSERT_NE(key, nullptr);
@@ -141,7 +137,7 @@ TEST_F(IdentityTest, TheKeyBelongsToTheCertificateAndIsOfP256) {
 
 TEST_F(IdentityTest, OnlyTheOwnerMayReadTheFiles) {
   using std::filesystem::perms;
-  const IdentityFiles files = Issued(Made("1"));
+  const IdentityFiles files = Issued(identity::MadeAuthority("1"));
   for (const auto& path : {files.ca, files.certificate, files.key}) {
     EXPECT_EQ(std::filesystem::status(path).permissions(), perms::owner_read | perms::owner_write);
   }
@@ -149,7 +145,7 @@ TEST_F(IdentityTest, OnlyTheOwnerMayReadTheFiles) {
 }
 
 TEST_F(IdentityTest, AnIdThatCouldSmuggleInAnotherNameIsRefused) {
-  const JobAuthority authority = Made("1");
+  const JobAuthority authority = identity::MadeAuthority("1");
   for (const char* id : {"a,DNS:example.org", "a b", "a\n", "a%2f"}) {
     const auto files = WriteIdentity(authority, "x", WorkerUri("1", id), folder_.path());
     EXPECT_EQ(files.status().code(), StatusCode::kInvalidArgument) << id;

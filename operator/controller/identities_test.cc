@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/identity/testing/made_authority.h"
+
 namespace swarm::controller {
 namespace {
 
@@ -15,13 +17,8 @@ const PairsWanted kTwo{{"w0", "spiffe://job/w0"}, {"w1", "spiffe://job/w1"}};
 
 class IdentitiesTest : public testing::Test {
  protected:
-  IdentitiesTest() : authority_(Made("1234")) {}
+  IdentitiesTest() : authority_(identity::MadeAuthority("1234")) {}
 
-  static identity::JobAuthority Made(const std::string& uid) {
-    auto made = identity::JobAuthority::Create(uid);
-    SWARM_CHECK(made.ok(), made.status().ToString());
-    return std::move(made).value();
-  }
   struct Changed {
     SecretContent content;
     PairsChange change;
@@ -86,7 +83,8 @@ TEST_F(IdentitiesTest, WhatIsSpoiltOrAnothersIsIssuedAnew) {
   EXPECT_NE(mended.content.at("w0.crt"), first.content.at("w0.crt"));
   EXPECT_EQ(mended.content.at("w1.key"), first.content.at("w1.key"));
 
-  authority_ = Made("1234");  // as if a user had deleted the Secret of the authority
+  authority_ =
+      identity::MadeAuthority("1234");  // as if a user had deleted the Secret of the authority
   const Changed all = Renew(kTwo, first.content);
   EXPECT_NE(all.content.at("w1.crt"), first.content.at("w1.crt"));
 }

@@ -4,6 +4,7 @@
 
 #include "base/identity/authority.h"
 #include "base/identity/request.h"
+#include "base/identity/testing/made_authority.h"
 #include "base/identity/trust.h"
 #include "worker/enrol/service/client.h"
 #include "worker/enrol/service/server.h"
@@ -15,12 +16,6 @@ using identity::JobAuthority;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-
-JobAuthority Made(const std::string& uid) {
-  auto authority = JobAuthority::Create(uid);
-  SWARM_CHECK(authority.ok(), authority.status().ToString());
-  return std::move(authority).value();
-}
 
 identity::KeyPair Issued(const JobAuthority& authority, const std::string& uri) {
   auto pair = authority.Issue("somebody", uri);
@@ -87,7 +82,8 @@ class EnrolmentServiceTest : public testing::Test {
   }
   Client Caller() const { return Caller(authority_); }
 
-  const JobAuthority authority_ = Made("7"), other_ = Made("8");
+  const JobAuthority authority_ = identity::MadeAuthority("7"),
+                     other_ = identity::MadeAuthority("8");
   RecordingDesk desk_{authority_};
   const identity::KeyAndRequest asked_ = *identity::MakeRequest("laptop");
   std::unique_ptr<Server> server_;
