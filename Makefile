@@ -5,7 +5,7 @@ export JOBS ?= $(shell nproc)
 export SWARM_DEPS_CUDA ?= $(or $(CUDA),$(if $(filter cuda,$(PRESET)),1))
 PYTHON = $${SWARM_DEPS:-.deps}/python/bin/python
 
-.PHONY: help deps test-deps build test e2e demo soak mutate fuzz bench gpu-bundle scale format tidy clean
+.PHONY: help deps test-deps build test e2e demo soak mutate fuzz bench site gpu-bundle scale format tidy clean
 help: ## show this list
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
@@ -43,6 +43,9 @@ fuzz: ## fuzz everything that is parsed from outside, SECONDS (60) a target
 bench: test-deps ## build and run the benchmarks
 	@scripts/build.sh $(PRESET) programs benchmarks
 	@bench/run.sh $(BUILD)
+
+site: test-deps ## build the documentation as a site in build/site
+	@$${SWARM_DEPS:-.deps}/site/bin/python -B scripts/site/build.py build/site
 
 gpu-bundle: ## collect what a machine with a GPU and PyTorch runs, in build/gpu (docs/gpu.md)
 	@SWARM_DEPS_CUDA=1 scripts/deps.sh

@@ -6,8 +6,9 @@
 #
 #   SWARM_DEPS=DIR        the folder for the unpacked wheels
 #   SWARM_LIBTORCH=DIR    use this existing libtorch (with include/ and lib/) and fetch none
-#   SWARM_DEPS_TESTS=1    also install what only tests and benchmarks need: Prometheus, Chromium, and a Python
-#                         environment with the S3 server of the storage tests and Hugging Face's tokenizers
+#   SWARM_DEPS_TESTS=1    also install what only tests and benchmarks need: Prometheus, Chromium, and two Python
+#                         environments: one with the S3 server of the storage tests and Hugging Face's tokenizers, one
+#                         with what builds the site of the documentation
 #   SWARM_DEPS_CUDA=1     also fetch what the preset cuda needs: NVIDIA's compiler, the headers of its libraries, and
 #                         the CUDA half of libtorch, all below the folder cuda/; and patchelf
 #   SWARM_DEPS_TOOLS=1    also install clang with its tools, and the network tools of bench/wan/verify.py
@@ -160,6 +161,7 @@ if [ "$tests" = 1 ] && [ "$(cat "$deps/python.stamp" 2>/dev/null)" != "$tools" ]
   "$deps/python/bin/pip" install -q --disable-pip-version-check --no-deps "${tools#* }"
   echo "$tools" >"$deps/python.stamp"
 fi
+[ "$tests" = 0 ] || scripts/site/setup.sh >/dev/null
 # Without npm, the test that needs it is skipped.
 if [ "$tests" = 1 ] && command -v npm >/dev/null && [ ! -f "$deps/axe/axe.min.js" ]; then
   tests/page/fetch_axe.sh "$deps/axe"

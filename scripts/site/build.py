@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+"""Builds the site of the documentation in FOLDER, from the pages of docs/, Markdown pages of other folders, and every
+file of the repository to which a page links, so that each link works in the site. Fails, and says what to do, for a
+link without a target and for a page that the navigation leaves out.
+
+Run by the Python environment `site` (scripts/deps.sh). Usage: build.py FOLDER
+"""
+
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import links
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+CONFIGURATION = "scripts/site/mkdocs.yml"
+# Pages outside of docs/, and their places in the site.
+OUTSIDE = {"README.md": "index.md"} | {name: name for name in ("CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md",
+                                                              "e2e/README.md", "bench/wan/README.md")}
+PICTURES = (".svg", ".png")
+LANGUAGES = {".cc": "cpp", ".h": "cpp", ".cu": "cpp", ".cuh": "cpp", ".py": "python", ".proto": "protobuf",
+             ".yaml": "yaml", ".json": "json", ".sh": "bash", "Dockerfile": "docker"}
+
+
+def main(folder):
+    written = {str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*")}
+    places = {path: path.removeprefix("docs/") for path in written if path.endswith((".md",) + PICTURES)} | OUTSIDE
+    pages = {path: place for path, place in places.items() if place.endswith(".md")}
+    targets = {path: links.targets(text_of(path), path) for path in pages}
+    sources = set().union(*targets.values()) - places.keys()
+
+    problems = left_out(pages.values(), navigation())
+    problems += [f"site: {path} links to {target}, which does not exist"
+                 for path in pages for target in targets[path] & sources if not (ROOT / target).exists()]
+    if problems:
+        sys.exit("\n".join(problems))
+    places |= {path: f"source/{path}.md" for path in sources}
+
+    with tempfile.TemporaryDirectory() as work:
+        collect(pathlib.Path(work) / "docs", places, pages)
+        shutil.copy(ROOT / CONFIGURATION, work)
+        generator = pathlib.Path(sys.executable).with_name("zensical")
+        built = subprocess.run([generator, "build", "--strict"], cwd=work, check=False)
+        if built.returncode != 0:
+            sys.exit("site: not built, because of what stands above; pages that it names without a folder are in docs/")
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.move(pathlib.Path(work) / "site", folder)
+    print(f"site: {folder}/index.html")
+
+
+def collect(to, places, pages):
+    """Writes every page and picture to its place in the folder `to`."""
+    for path, place in places.items():
+        target = to / place
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if path in pages:
+            target.write_text(links.rewrite(text_of(path), path, place, places), encoding="utf-8")
+        elif path.endswith(PICTURES):
+            shutil.copy(ROOT / path, target)
+        else:
+            target.write_text(source_page(path), encoding="utf-8")
+
+
+def navigation():
+    """The pages in the sections of the navigation, one a line."""
+    return set(re.findall(r"^  - .+: (\S+\.md)$", text_of(CONFIGURATION), re.MULTILINE))
+
+
+def left_out(pages, listed):
+    """What to do about each page that is not listed."""
+    return [f"site: the navigation leaves out {page}: add it to a section of `nav` in {CONFIGURATION}"
+            for page in sorted(set(pages) - listed)]
+
+
+def text_of(path):
+    return (ROOT / path).read_text(encoding="utf-8")
+
+
+def source_page(path):
+    """A page that shows a file, or names the files of a folder. The search leaves it out."""
+    file = ROOT / path
+    head = f"---\nsearch: {{exclude: true}}\n---\n# {path}\n\n"
+    if file.is_dir():
+        return head + "".join(f"- `{entry.name}`\n" for entry in sorted(file.iterdir()))
+    language = LANGUAGES.get(file.suffix or file.name, "text")
+    return f'{head}`````` {{.{language} linenums="1"}}\n{text_of(path)}\n``````\n'
+
+
+if __name__ == "__main__":
+    main(pathlib.Path(sys.argv[1]).resolve())

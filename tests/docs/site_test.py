@@ -1,0 +1,136 @@
+#!/usr/bin/env python3
+"""Builds the site of the documentation, follows its links, and opens its pages in a headless Chromium, which may ask
+no other address for anything.
+
+Usage: site_test.py, with the Python environment `site` (scripts/deps.sh)
+"""
+
+import functools
+import http.server
+import pathlib
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+import urllib.parse
+from html.parser import HTMLParser
+
+sys.dont_write_bytecode = True
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "scripts/site"), str(ROOT / "tests/page")]
+import build  # noqa: E402
+import chromium  # noqa: E402
+import links  # noqa: E402
+
+LOADED = {("script", "src"), ("img", "src"), ("iframe", "src"), ("source", "src")}
+LOADED_LINKS = ("stylesheet", "icon", "preload", "preconnect", "modulepreload")
+
+
+class Html(HTMLParser):
+    """What one built page has: addresses of others, of what it loads, and anchors."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.links, self.loaded, self.anchors = [], [], set()
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        values = dict(attributes)
+        if "id" in values:
+            self.anchors.add(values["id"])
+        if tag == "a" and values.get("href"):
+            self.links.append(values["href"])
+        if tag == "link" and values.get("rel") in LOADED_LINKS:
+            self.loaded.append(values["href"])
+        self.loaded += [value for name, value in attributes if (tag, name) in LOADED and value]
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
+
+
+class Site(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
+        cls.site = cls.folder / "site"
+        built = subprocess.run([sys.executable, "-B", ROOT / "scripts/site/build.py", cls.site], text=True,
+                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+        assert built.returncode == 0, built.stdout
+        cls.pages = {path: Html(path.read_text(encoding="utf-8")) for path in cls.site.rglob("*.html")}
+
+    def target(self, page, address):
+        """The file that the address on the page names. The page of a missing page counts from the root of the host."""
+        path = urllib.parse.unquote(urllib.parse.urlsplit(address).path)
+        if not path:
+            return page
+        target = (self.site / path[1:] if path.startswith("/") else page.parent / path).resolve()
+        return target / "index.html" if target.is_dir() else target
+
+    def test_a_page_loads_nothing_from_elsewhere(self):
+        for path, page in self.pages.items():
+            for address in page.loaded:
+                with self.subTest(page=path.name, address=address):
+                    self.assertEqual(urllib.parse.urlsplit(address)[:2], ("", ""))
+                    self.assertTrue(self.target(path, address).exists())
+
+    def test_each_link_leads_to_a_page_and_an_anchor_of_the_site(self):
+        for path, page in self.pages.items():
+            for address in page.links:
+                link = urllib.parse.urlsplit(address)
+                if link.scheme:
+                    continue
+                with self.subTest(page=str(path.relative_to(self.site)), link=address):
+                    target = self.target(path, address)
+                    self.assertTrue(target.exists())
+                    if link.fragment:
+                        self.assertIn(urllib.parse.unquote(link.fragment), self.pages[target].anchors)
+
+    def test_the_code_to_which_a_page_links_is_in_the_site(self):
+        place = "source/worker/protocol/ledger.h.html"
+        self.assertIn(place, self.pages[self.site / "microbatch.html"].links)
+        self.assertIn("Ledger", (self.site / place).read_text(encoding="utf-8"))
+
+    @unittest.skipUnless(chromium.find(), "no Chromium to open the pages with")
+    def test_a_browser_asks_no_other_address(self):
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=self.site))
+        self.addCleanup(server.server_close)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        self.addCleanup(server.shutdown)
+        browser = chromium.Chromium(self.folder)
+        self.addCleanup(browser.close)
+        home = f"http://127.0.0.1:{server.server_port}/"
+        for path in sorted(self.site.glob("*.html")):
+            browser.call("Page.navigate", url=home + path.name)
+            browser.wait(f"document.readyState === 'complete' && location.pathname === '/{path.name}'")
+        asked = {parameters["request"]["url"] for method, parameters in browser.events
+                 if method == "Network.requestWillBeSent"}
+        self.assertGreater(len(asked), len(self.pages) // 4)
+        self.assertEqual([url for url in asked if not url.startswith((home, "data:", "blob:"))], [])
+        self.assertEqual([parameters for method, parameters in browser.events if method == "Runtime.exceptionThrown"],
+                         [])
+
+
+class Building(unittest.TestCase):
+    def test_a_page_that_the_navigation_leaves_out_is_named(self):
+        self.assertEqual(build.left_out(["new.md", "old.md"], {"old.md"}),
+                         ["site: the navigation leaves out new.md: add it to a section of `nav` in "
+                          "scripts/site/mkdocs.yml"])
+
+    def test_links_of_a_page_lead_to_the_places_in_the_site(self):
+        text = ("[home](../README.md), [rule](protocol.md#rule-1), [`Ledger`](../worker/ledger.h), [here](#part), "
+                "[paper](https://example.org/a.md)\n"
+                "```yaml\n[not a link](../README.md)\n```\n")
+        places = {"README.md": "index.md", "docs/protocol.md": "protocol.md",
+                  "worker/ledger.h": "source/worker/ledger.h.md"}
+        self.assertEqual(links.targets(text, "docs/a.md"), set(places))
+        self.assertEqual(links.rewrite(text, "docs/a.md", "deep/a.md", places),
+                         text.replace("[home](../README.md)", "[home](../index.md)")
+                         .replace("(protocol.md#rule-1)", "(../protocol.md#rule-1)")
+                         .replace("(../worker/ledger.h)", "(../source/worker/ledger.h.md)"))
+
+
+if __name__ == "__main__":
+    unittest.main()
