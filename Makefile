@@ -44,8 +44,8 @@ bench: test-deps ## build and run the benchmarks
 	@scripts/build.sh $(PRESET) programs benchmarks
 	@bench/run.sh $(BUILD)
 
-site: test-deps ## build the documentation as a site in build/site
-	@$${SWARM_DEPS:-.deps}/site/bin/python -B scripts/site/build.py build/site
+site: test-deps build ## build the documentation as a site in build/site
+	@$${SWARM_DEPS:-.deps}/site/bin/python -B scripts/site/build.py build/site $(BUILD)/bin
 
 gpu-bundle: ## collect what a machine with a GPU and PyTorch runs, in build/gpu (docs/gpu.md)
 	@SWARM_DEPS_CUDA=1 scripts/deps.sh

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Builds the site of the documentation in FOLDER, from the pages of docs/, Markdown pages of other folders, and every
-file of the repository to which a page links, so that each link works in the site. Fails, and says what to do, for a
-link without a target and for a page that the navigation leaves out.
+"""Builds the site of the documentation in FOLDER, from the pages of docs/, Markdown pages of other folders, a reference
+made of the schema, the messages and the --help of the programs in PROGRAMS, and every file of the repository to which
+a page links, so that each link works in the site. Fails, and says what to do, for a link without a target and for a
+page that the navigation leaves out.
 
-Run by the Python environment `site` (scripts/deps.sh). Usage: build.py FOLDER
+Run by the Python environment `site` (scripts/deps.sh). Usage: build.py FOLDER PROGRAMS
 """
 
 import pathlib
@@ -13,10 +14,15 @@ import subprocess
 import sys
 import tempfile
 
+import yaml
+
 import links
+from reference import commands, manifest, messages
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CONFIGURATION = "scripts/site/mkdocs.yml"
+SCHEMA = "crds/swarmjob.yaml"
+PROTOS = "proto/swarmjob/v1"
 # Pages outside of docs/, and their places in the site.
 OUTSIDE = {"README.md": "index.md"} | {name: name for name in ("CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md",
                                                               "e2e/README.md", "bench/wan/README.md")}
@@ -25,14 +31,15 @@ LANGUAGES = {".cc": "cpp", ".h": "cpp", ".cu": "cpp", ".cuh": "cpp", ".py": "pyt
              ".yaml": "yaml", ".json": "json", ".sh": "bash", "Dockerfile": "docker"}
 
 
-def main(folder):
+def main(folder, programs):
     written = {str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*")}
     places = {path: path.removeprefix("docs/") for path in written if path.endswith((".md",) + PICTURES)} | OUTSIDE
     pages = {path: place for path, place in places.items() if place.endswith(".md")}
     targets = {path: links.targets(text_of(path), path) for path in pages}
-    sources = set().union(*targets.values()) - places.keys()
+    sources = set().union(*targets.values(), {SCHEMA}) - places.keys()
+    made = reference(programs)
 
-    problems = left_out(pages.values(), navigation())
+    problems = left_out([*pages.values(), *made], navigation())
     problems += [f"site: {path} links to {target}, which does not exist"
                  for path in pages for target in targets[path] & sources if not (ROOT / target).exists()]
     if problems:
@@ -41,6 +48,8 @@ def main(folder):
 
     with tempfile.TemporaryDirectory() as work:
         collect(pathlib.Path(work) / "docs", places, pages)
+        for place, text in made.items():
+            (pathlib.Path(work) / "docs" / place).write_text(text, encoding="utf-8")
         shutil.copy(ROOT / CONFIGURATION, work)
         generator = pathlib.Path(sys.executable).with_name("zensical")
         built = subprocess.run([generator, "build", "--strict"], cwd=work, check=False)
@@ -49,6 +58,14 @@ def main(folder):
         shutil.rmtree(folder, ignore_errors=True)
         shutil.move(pathlib.Path(work) / "site", folder)
     print(f"site: {folder}/index.html")
+
+
+def reference(programs):
+    """The pages that are made of the code, by their places."""
+    schema = yaml.safe_load(text_of(SCHEMA))["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    protos = {path.name: path.read_text(encoding="utf-8") for path in sorted((ROOT / PROTOS).glob("*.proto"))}
+    return {"manifest.md": manifest.page(schema, f"source/{SCHEMA}.md"), "messages.md": messages.page(protos),
+            "commands.md": commands.page(programs)}
 
 
 def collect(to, places, pages):
@@ -90,4 +107,4 @@ def source_page(path):
 
 
 if __name__ == "__main__":
-    main(pathlib.Path(sys.argv[1]).resolve())
+    main(pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve())

@@ -2,12 +2,13 @@
 """Builds the site of the documentation, follows its links, and opens its pages in a headless Chromium, which may ask
 no other address for anything.
 
-Usage: site_test.py, with the Python environment `site` (scripts/deps.sh)
+Run by the Python environment `site` (scripts/deps.sh). Usage: site_test.py PROGRAMS
 """
 
 import functools
 import http.server
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -22,6 +23,9 @@ sys.path[:0] = [str(ROOT / "scripts/site"), str(ROOT / "tests/page")]
 import build  # noqa: E402
 import chromium  # noqa: E402
 import links  # noqa: E402
+from reference import commands, manifest, messages  # noqa: E402
+
+PROGRAMS = pathlib.Path(sys.argv.pop(1)).resolve()
 
 LOADED = {("script", "src"), ("img", "src"), ("iframe", "src"), ("source", "src")}
 LOADED_LINKS = ("stylesheet", "icon", "preload", "preconnect", "modulepreload")
@@ -56,8 +60,8 @@ class Site(unittest.TestCase):
     def setUpClass(cls):
         cls.folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
         cls.site = cls.folder / "site"
-        built = subprocess.run([sys.executable, "-B", ROOT / "scripts/site/build.py", cls.site], text=True,
-                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+        built = subprocess.run([sys.executable, "-B", ROOT / "scripts/site/build.py", cls.site, PROGRAMS],
+                               text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
         assert built.returncode == 0, built.stdout
         cls.pages = {path: Html(path.read_text(encoding="utf-8")) for path in cls.site.rglob("*.html")}
 
@@ -111,6 +115,50 @@ class Site(unittest.TestCase):
         self.assertEqual([url for url in asked if not url.startswith((home, "data:", "blob:"))], [])
         self.assertEqual([parameters for method, parameters in browser.events if method == "Runtime.exceptionThrown"],
                          [])
+
+
+class Reference(unittest.TestCase):
+    def test_a_field_has_its_type_default_range_and_meaning(self):
+        rate = {"type": "number", "default": 0.5, "minimum": 0, "maximum": 1, "description": "How fast."}
+        kind = {"type": "string", "enum": ["A", "B"], "description": "A | B."}
+        step = {"type": "object", "required": ["kind"], "description": "One step.",
+                "properties": {"rate": rate, "kind": kind},
+                "x-kubernetes-validations": [{"rule": "true", "message": "rate <= kind"}]}
+        spec = {"properties": {"steps": {"type": "array", "items": step, "description": "All."}}}
+        page = manifest.page({"properties": {"spec": spec, "status": {}}}, "source.md")
+        self.assertIn("| `steps` | list of objects |  | All. |", page)
+        self.assertIn("## `spec.steps[]`\n\nOne step.\n", page)
+        self.assertIn("| `rate` | number | `0.5` | How fast. From 0 to 1. |", page)
+        self.assertIn("| `kind` | string | required | A \\| B. One of `A`, `B`. |", page)
+        self.assertIn("\nRules:\n\n- rate &lt;= kind\n", page)
+
+    def test_a_message_has_its_fields_and_comments(self):
+        page = messages.page({"a.proto": "// About a.\nsyntax = \"proto3\";\n\n// One\n// walk.\nmessage Walk {\n"
+                                         "  // In order.\n  repeated Step steps =\n      1;  // of it\n}\n\n"
+                                         "enum Step {\n  LEFT = 0;\n}\n"})
+        self.assertIn("## `a.proto`\n\nAbout a.\n\n### message `Walk`\n\nOne walk.\n", page)
+        self.assertIn("| 1 | `steps` | repeated [Step](#enum-step) | In order. of it |", page)
+        self.assertIn("| 0 | `LEFT` |", page)
+
+    def test_a_line_of_a_proto_that_is_not_understood_is_named(self):
+        with self.assertRaisesRegex(ValueError, "a.proto: not understood: map<string, int32> counts = 1;"):
+            messages.page({"a.proto": "message Walk {\n  map<string, int32> counts = 1;\n}\n"})
+
+    def test_the_subcommands_of_a_help_are_found(self):
+        self.assertEqual(commands.subcommands("Options:\n  -h  Help\n\nSubcommands:\n  run   Run it\n"
+                                              "        twice\n  top   Show\n\nExit codes:\n    0  done\n"),
+                         ["run", "top"])
+        self.assertEqual(commands.subcommands("Options:\n  -h  Help\n"), [])
+
+    def test_the_pages_have_what_the_code_has(self):
+        made = build.reference(PROGRAMS)
+        for field in ("### `spec.pipeline.boundary`", "| `refreshSteps` |", "## `status.progress`"):
+            self.assertIn(field, made["manifest.md"])
+        protos = [path.read_text(encoding="utf-8") for path in (ROOT / build.PROTOS).glob("*.proto")]
+        self.assertEqual(made["messages.md"].count("\n### message "),
+                         sum(len(re.findall(r"^ *message ", text, re.MULTILINE)) for text in protos))
+        for usage in ("Usage: swarmctl run ", "Usage: swarm-worker ", "Usage: swarm-operator "):
+            self.assertIn(usage, made["commands.md"])
 
 
 class Building(unittest.TestCase):
