@@ -28,6 +28,12 @@ const Section kFleet = {"docs/fleet.md", "Try it"};
 const Section kPlanJob = {"docs/planner.md", "The job"};
 const Section kPlanFleet = {"docs/planner.md", "The fleet"};
 const Section kPlan = {"docs/planner.md", "Try it"};
+const Section kTutorialText = {"docs/tutorial.md", "Get a text"};
+const Section kTutorialJob = {"docs/tutorial.md", "Describe the job"};
+const Section kTutorialTrain = {"docs/tutorial.md", "Train"};
+const Section kTutorialLook = {"docs/tutorial.md", "Look at the run"};
+const Section kTutorialWrite = {"docs/tutorial.md", "Let it write"};
+const Section kTutorialElsewhere = {"docs/tutorial.md", "Take it elsewhere"};
 
 /// A fenced block of a page.
 struct Block {
@@ -100,13 +106,17 @@ class SystemReadmeTest : public SystemTest {
   std::vector<std::string> Play(const Section& section) {
     std::vector<std::string> outputs;
     for (const std::string& command : Commands(OnlyBlock(section, "sh"))) {
-      const std::string log = "log." + std::to_string(outputs.size());
-      const std::string shell = "cd '" + folder_.path().string() + "' && { " + command + " ; } >" +
-                                log + " 2>&1 </dev/null";
-      EXPECT_EQ(std::system(shell.c_str()), 0) << command << "\n" << Content(log);
-      outputs.push_back(Content(log));
+      outputs.push_back(PlayCommand(command));
     }
     return outputs;
+  }
+
+  /// The same for one command.
+  std::string PlayCommand(const std::string& command) {
+    const std::string shell =
+        "cd '" + folder_.path().string() + "' && { " + command + " ; } >log 2>&1 </dev/null";
+    EXPECT_EQ(std::system(shell.c_str()), 0) << command << "\n" << Content("log");
+    return Content("log");
   }
 };
 
@@ -124,6 +134,36 @@ TEST_F(SystemReadmeTest, TheSmallestJobAndItsCommandsWork) {
   EXPECT_THAT(Play(kGenerate).front(), HasSubstr("SwarmJob "));
   EXPECT_THAT(Play(kEvaluate).front(), HasSubstr("bits per byte"));
   EXPECT_THAT(Play(kExport).front(), HasSubstr("Wrote out/smallest-bf16"));
+}
+
+TEST_F(SystemReadmeTest, TheTutorialLeadsToATrainedModelElsewhere) {
+  ASSERT_TRUE(WriteFile(Path("tutorial.yaml"), OnlyBlock(kTutorialJob, "yaml")).ok());
+  ASSERT_EQ(Play(kTutorialText).size(), 4u);
+
+  const auto trained = Play(kTutorialTrain);
+  ASSERT_EQ(trained.size(), 2u);
+  EXPECT_THAT(trained[0], HasSubstr("tutorial is valid: 300 steps"));
+  EXPECT_THAT(trained[0], HasSubstr("869,504 parameters"));
+  EXPECT_THAT(trained[1], HasSubstr("worker-0 was ended by signal 9"));
+  EXPECT_THAT(trained[1], HasSubstr("Succeeded after"));
+  EXPECT_THAT(trained[1], HasSubstr("workers lost: 1"));
+  const auto losses = Losses(Path("out/tutorial"));
+  ASSERT_EQ(losses.size(), 300u);
+  EXPECT_NEAR(losses.front(), 5.6, 0.1);
+  EXPECT_LT(losses.back(), 2);
+
+  const auto seen = Play(kTutorialLook);
+  ASSERT_EQ(seen.size(), 2u);
+  EXPECT_THAT(*ReadFile(Path("out/tutorial/report.html")), HasSubstr("The audit passed."));
+  EXPECT_THAT(seen[1], HasSubstr("bits per byte"));
+  EXPECT_THAT(Play(kTutorialWrite).front(), HasSubstr("In the beginning"));
+
+  const auto exported = Play(kTutorialElsewhere);
+  ASSERT_EQ(exported.size(), 2u);
+  EXPECT_TRUE(std::filesystem::exists(Path("out/tutorial-hf/config.json")));
+  EXPECT_TRUE(std::filesystem::exists(Path("out/tutorial-hf/model.safetensors")));
+  EXPECT_EQ(exported[1], PlayCommand("build/release/bin/swarmctl generate --from out/tutorial "
+                                     "--prompt 'In the beginning' --tokens 40 --temperature 0"));
 }
 
 TEST_F(SystemReadmeTest, FaultsOnPurposeDoNotChangeTheLosses) {
@@ -198,8 +238,10 @@ TEST_F(SystemReadmeTest, NoCommandOfThePagesIsLeftOut) {
       pages.push_back("docs/" + entry.path().filename().string());
     }
   }
-  const std::vector<Section> played = {kSmallestJob, kGenerate, kEvaluate, kExport, kChaos,
-                                       kReport,      kReplay,   kFleet,    kPlan};
+  const std::vector<Section> played = {
+      kSmallestJob,      kGenerate, kEvaluate, kExport,        kChaos,        kReport,
+      kReplay,           kFleet,    kPlan,     kTutorialTrain, kTutorialLook, kTutorialWrite,
+      kTutorialElsewhere};
   for (const std::string& page : pages) {
     for (const Block& block : ReadBlocks(Page(page))) {
       if (block.language != "sh" || block.text.find("build/release/bin/") == std::string::npos) {
