@@ -5,7 +5,7 @@ export JOBS ?= $(shell nproc)
 export SWARM_DEPS_CUDA ?= $(or $(CUDA),$(if $(filter cuda,$(PRESET)),1))
 PYTHON = $${SWARM_DEPS:-.deps}/python/bin/python
 
-.PHONY: help deps test-deps build test e2e demo soak mutate fuzz bench site gpu-bundle scale format tidy clean
+.PHONY: help deps test-deps build test e2e demo soak mutate fuzz bench site gpu-bundle scale dist format tidy clean
 help: ## show this list
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
@@ -52,6 +52,11 @@ gpu-bundle: ## collect what a machine with a GPU and PyTorch runs, in build/gpu 
 	@cmake --preset cuda -DSWARM_UNITY=ON -DSWARM_CUDA_ARCHITECTURES= >/dev/null
 	@scripts/build.sh cuda cuda_tests swarm-worker swarmctl
 	@bench/gpu/collect.sh build/cuda build/gpu
+
+dist: ## make the tarball of a release, with all that its programs need, and the chart's package in build/dist
+	@SWARM_DEPS_DIST=1 scripts/deps.sh
+	@scripts/build.sh $(PRESET) programs
+	@scripts/dist/make.py $(BUILD) build/dist
 
 scale: test-deps build ## measure the operator with 200 jobs of 50 pods on a control plane of its own (ARGS=--jobs=10)
 	@$(PYTHON) bench/operator/scale.py --build $(BUILD) $(ARGS)

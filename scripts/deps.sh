@@ -11,6 +11,7 @@
 #                         with what builds the site of the documentation
 #   SWARM_DEPS_CUDA=1     also fetch what the preset cuda needs: NVIDIA's compiler, the headers of its libraries, and
 #                         the CUDA half of libtorch, all below the folder cuda/; and patchelf
+#   SWARM_DEPS_DIST=1     also install what makes the tarball of a release, and tries it
 #   SWARM_DEPS_TOOLS=1    also install clang with its tools, and the network tools of bench/wan/verify.py
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -33,6 +34,7 @@ minor=$(cargo --version 2>/dev/null | awk '{split($2, at, "."); print at[1] == 1
 tests=${SWARM_DEPS_TESTS:-0}
 [ "$tests" = 1 ] && debian+=(chromium prometheus curl git iperf3 iproute2 nftables procps python3-venv sentencepiece)
 [ "${SWARM_DEPS_CUDA:-0}" = 1 ] && debian+=(patchelf)
+[ "${SWARM_DEPS_DIST:-0}" = 1 ] && debian+=(binutils debootstrap patchelf)
 [ "${SWARM_DEPS_TOOLS:-0}" = 1 ] && debian+=(clang-19 libclang-rt-19-dev clang-format-19 clang-tidy-19 iperf3 iputils-ping)
 python=/usr/bin/python3
 wheels="torch==2.11.0 nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85"
@@ -74,17 +76,18 @@ unpack_torch() {
   mkdir -p "$deps/wheels"
   unpack_wheel "$deps/wheels" torch==2.11.0 'torch/include/*' 'torch/share/*' 'torch/lib/libtorch_cpu.so' \
     'torch/lib/libc10.so' 'torch/lib/libtorch.so' 'torch/lib/libtorch_global_deps.so' 'torch/lib/libgomp*' \
-    'torch/lib/libshm.so'
+    'torch/lib/libshm.so' 'torch-*.dist-info/licenses/*'
   unpack_wheel "$deps/wheels" nvidia-cuda-runtime==13.0.96 'nvidia/*'
   unpack_wheel "$deps/wheels" nvidia-cuda-cupti==13.0.85 'nvidia/*'
-  echo "$wheels" >"$deps/wheels.stamp"
+  echo "$wheels, licenses" >"$deps/wheels.stamp"
 }
 
 unpack_arrow() {
   rm -rf "$deps/arrow"
   mkdir -p "$deps/arrow"
-  unpack_wheel "$deps/arrow" "$arrow" 'pyarrow/include/*' 'pyarrow/libarrow.so.*' 'pyarrow/libparquet.so.*'
-  echo "$arrow" >"$deps/arrow.stamp"
+  unpack_wheel "$deps/arrow" "$arrow" 'pyarrow/include/*' 'pyarrow/libarrow.so.*' 'pyarrow/libparquet.so.*' \
+    'pyarrow-*.dist-info/licenses/*'
+  echo "$arrow, licenses" >"$deps/arrow.stamp"
 }
 
 # The libraries of NVIDIA that libtorch_cuda.so loads, 2.7 GB, are not there: a link does without them
@@ -115,10 +118,10 @@ wanted=()
 if [ -n "${SWARM_LIBTORCH:-}" ]; then
   [ -f "$SWARM_LIBTORCH/lib/libtorch_cpu.so" ] && [ -d "$SWARM_LIBTORCH/include" ] ||
     { echo "deps: SWARM_LIBTORCH=$SWARM_LIBTORCH has no lib/libtorch_cpu.so and include/" >&2; exit 1; }
-elif [ "$(cat "$deps/wheels.stamp" 2>/dev/null)" != "$wheels" ]; then
+elif [ "$(cat "$deps/wheels.stamp" 2>/dev/null)" != "$wheels, licenses" ]; then
   wanted+=(unpack_torch)
 fi
-[ "$(cat "$deps/arrow.stamp" 2>/dev/null)" = "$arrow" ] || wanted+=(unpack_arrow)
+[ "$(cat "$deps/arrow.stamp" 2>/dev/null)" = "$arrow, licenses" ] || wanted+=(unpack_arrow)
 if [ "${SWARM_DEPS_CUDA:-0}" = 1 ] && [ "$(cat "$deps/cuda.stamp" 2>/dev/null)" != "$cuda" ]; then
   echo "deps: CUDA takes another 0.9 GB of disk"
   wanted+=(unpack_cuda)

@@ -14,19 +14,13 @@ programs=(bin/swarm-worker bin/swarmctl tests/cuda_bodies_test tests/cuda_kernel
 modules=(lib/libswarm_spy.so)
 
 theirs='^(ld-linux.*|lib(c|m|dl|rt|pthread|resolv|util|stdc\+\+|gcc_s|gomp|torch.*|c10.*|cud.*|cu[a-z]+|nv.*|nccl))\.so'
-libraries() { # files... ; prints the paths of what they load
-  ldd "$@" | awk '$2 == "=>" && $3 ~ /^\// {print $3}' | sort -u | while read -r path; do
-    [[ $(basename "$path") =~ $theirs ]] || echo "$path"
-  done
-}
-
-(cd "$build" && libraries "${programs[@]}" "${modules[@]}") | while read -r path; do
+here=$(realpath "$(dirname "$0")")
+(cd "$build" && "$here/../../scripts/loaded_libraries.sh" "$theirs" "${programs[@]}" "${modules[@]}") | while read -r path; do
   strip --strip-unneeded -o "$out/lib/$(basename "$path")" "$(readlink -f "$path")"
 done
 for file in "${programs[@]}"; do strip -o "$out/bin/$(basename "$file")" "$build/$file"; done
 for file in "${modules[@]}"; do strip --strip-unneeded -o "$out/lib/$(basename "$file")" "$build/$file"; done
 for file in "$out"/bin/*; do patchelf --remove-rpath "$file"; done
-here=$(dirname "$0")
 cp "$here"/*.sh "$here"/*.yaml "$here"/*.py "$out"
 cat "$here"/../../docs/*.md >"$out/text.txt"
 

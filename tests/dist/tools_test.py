@@ -1,0 +1,88 @@
+#!/usr/bin/env python3
+"""Tests what `make dist` is made with, and that the programs of a build run on every release that we name.
+
+Usage: tests/dist/tools_test.py PROGRAM_OR_LIBRARY...
+"""
+
+import hashlib
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "scripts/dist"))
+
+import archive  # noqa: E402
+import elf  # noqa: E402
+import releases  # noqa: E402
+
+BUILT = [pathlib.Path(name) for name in sys.argv[1:]]
+
+
+class Archives(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.work = pathlib.Path(folder.name)
+
+    def write(self, name, order, mode, time):
+        """An archive of a folder whose files were made in that order, with that mode, at that time."""
+        tree = self.work / f"{name}.tree"
+        (tree / "bin").mkdir(parents=True)
+        for each in order:
+            (tree / each).write_text(f"the text of {each}", encoding="utf-8")
+            (tree / each).chmod(mode)
+            os.utime(tree / each, (time, time))
+        (tree / "link").symlink_to("a")
+        archive.write(tree, self.work / name, "top", 1_700_000_000)
+        return self.work / name
+
+    def test_neither_order_nor_time_nor_rights_of_others_change_a_byte(self):
+        first = self.write("first", ["b", "a", "bin/c"], 0o644, 1_000_000_000)
+        second = self.write("second", ["bin/c", "a", "b"], 0o600, 1_500_000_000)
+        self.assertEqual(hashlib.sha256(first.read_bytes()).digest(), hashlib.sha256(second.read_bytes()).digest())
+
+    def test_tar_unpacks_programs_as_programs_and_links_as_links(self):
+        packed = self.write("packed", ["a", "bin/c"], 0o700, 1_000_000_000)
+        subprocess.run(["tar", "-xzf", packed, "-C", self.work], check=True)
+        self.assertEqual((self.work / "top/bin/c").stat().st_mode & 0o777, 0o755)
+        self.assertEqual((self.work / "top/a").stat().st_mtime, 1_700_000_000)
+        self.assertEqual(os.readlink(self.work / "top/link"), "a")
+
+
+class Releases(unittest.TestCase):
+    def test_the_newest_version_is_that_of_the_greatest_number(self):
+        self.assertEqual(releases.newest(["GLIBC_2.4", "GLIBC_2.34", "GLIBC_2.9", "GLIBCXX_3.4.9", "GLIBCXX_3.4.30"]),
+                         {"GLIBC": "2.34", "GLIBCXX": "3.4.30"})
+
+    def test_a_release_lacks_what_came_after_it(self):
+        wanted = ["GLIBC_2.36", "GLIBCXX_3.4.30"]
+        self.assertEqual(releases.too_new(wanted, "Ubuntu 22.04"), ["GLIBC_2.36"])
+        self.assertEqual(releases.too_new(wanted, "Debian 12"), [])
+
+    def test_no_release_promises_a_private_symbol(self):
+        self.assertEqual(releases.too_new(["GLIBC_PRIVATE"], "Debian 13"), ["GLIBC_PRIVATE"])
+
+
+class Programs(unittest.TestCase):
+    def test_they_ask_for_no_symbol_that_a_release_lacks(self):
+        self.assertTrue(BUILT)
+        for path in BUILT:
+            read = elf.read(path)
+            versions = [version for library, version in read.versions if elf.SYSTEM.match(library)]
+            self.assertIn("GLIBC", releases.newest(versions), path)
+            for release in releases.RELEASES:
+                with self.subTest(file=path.name, release=release):
+                    self.assertEqual(releases.too_new(versions, release), [])
+
+    def test_what_is_read_of_a_program_is_what_the_loader_finds(self):
+        loaded = subprocess.run(["ldd", BUILT[0]], capture_output=True, text=True, check=True).stdout
+        for name in elf.read(BUILT[0]).needed:
+            self.assertIn(name, loaded)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
