@@ -5,7 +5,7 @@ export JOBS ?= $(shell nproc)
 export SWARM_DEPS_CUDA ?= $(or $(CUDA),$(if $(filter cuda,$(PRESET)),1))
 PYTHON = $${SWARM_DEPS:-.deps}/python/bin/python
 
-.PHONY: help deps test-deps build test e2e demo soak mutate fuzz bench site gpu-bundle scale dist format tidy clean
+.PHONY: help deps test-deps build test e2e demo soak mutate fuzz bench site gpu-bundle scale dist dist-test format tidy clean
 help: ## show this list
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
@@ -57,6 +57,9 @@ dist: ## make the tarball of a release, with all that its programs need, and the
 	@SWARM_DEPS_DIST=1 scripts/deps.sh
 	@scripts/build.sh $(PRESET) programs
 	@scripts/dist/make.py $(BUILD) build/dist
+
+dist-test: dist ## try the tarball in clean roots of Debian 12 and 13, without network (needs root)
+	@tests/dist/tarball_test.py $(BUILD) build/dist
 
 scale: test-deps build ## measure the operator with 200 jobs of 50 pods on a control plane of its own (ARGS=--jobs=10)
 	@$(PYTHON) bench/operator/scale.py --build $(BUILD) $(ARGS)

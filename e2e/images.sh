@@ -22,15 +22,10 @@ in_store() { buildah --root "$store/root" --runroot "$work/run" --storage-driver
 make_base() {
   in_store inspect --type image "$base" >/dev/null 2>&1 && return
   echo "e2e: making the base image"
-  local sources=/etc/apt/sources.list.d/debian.sources mirror
+  local sources=/etc/apt/sources.list.d/debian.sources
+  [ -f "$sources" ] || sources=/etc/apt/sources.list
   mkdir "$work/base"
-  if [ -f "$sources" ]; then
-    mirror=$(awk '/^URIs:/ {print $2; exit}' "$sources")
-  else
-    sources=/etc/apt/sources.list
-    mirror=$(awk '/^deb / {for (i = 2; i <= NF; i++) if ($i ~ /:\/\//) {print $i; exit}}' "$sources")
-  fi
-  debootstrap --variant=minbase bookworm "$work/root" "$mirror" >"$work/debootstrap.log" ||
+  debootstrap --variant=minbase bookworm "$work/root" "$(scripts/debian_mirror.sh)" >"$work/debootstrap.log" ||
     { tail -n 20 "$work/debootstrap.log" >&2; exit 1; }
   : >"$work/root/etc/apt/sources.list"
   cp "$sources" "$work/root${sources}"

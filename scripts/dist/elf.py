@@ -36,3 +36,10 @@ def read(path):
             versions.append((library, version[1]))
     return Elf(tuple(re.findall(r"^  NEEDED +(\S+)$", text, re.MULTILINE)),
                "".join(re.findall(r"^  RUNPATH +(\S+)$", text, re.MULTILINE)), tuple(versions))
+
+
+def defined(path):
+    """The versions of symbols that a library offers, as ["GLIBC_2.2.5", ...], and its own name."""
+    text = subprocess.run(["objdump", "-p", path], capture_output=True, text=True, check=True).stdout
+    section = text.partition("Version definitions:")[2].partition("\n\n")[0]
+    return re.findall(r"^\d+ 0x[0-9a-f]+ 0x[0-9a-f]+ (\S+)", section, re.MULTILINE)
