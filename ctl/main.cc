@@ -3,7 +3,9 @@
 #include <cstdio>
 #include <filesystem>
 #include <iostream>
+#include <regex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/exit.h"
@@ -12,6 +14,7 @@
 #include "base/version.h"
 #include "ctl/chaos/chaos.h"
 #include "ctl/cluster/cluster_commands.h"
+#include "ctl/completion/completion.h"
 #include "ctl/enrol/join_command.h"
 #include "ctl/enrol/run_home.h"
 #include "ctl/enrol/token_command.h"
@@ -574,6 +577,57 @@ CLI::App* AddDrain(CLI::App& app, DrainOptions* options) {
   return command;
 }
 
+/// The command of each shell.
+using CompletionCommands = std::vector<std::pair<Shell, const CLI::App*>>;
+
+CompletionCommands AddCompletion(CLI::App& app) {
+  CLI::App* command = app.add_subcommand(
+      "completion", "Print a script with which a shell completes commands and flags");
+  command->require_subcommand(1);
+  CompletionCommands commands;
+  const auto add = [&](Shell shell, const char* name, const char* help) {
+    commands.emplace_back(shell, command->add_subcommand(name, help));
+  };
+  add(Shell::kBash, "bash", "For ~/.bashrc: source <(swarmctl completion bash)");
+  add(Shell::kZsh, "zsh", "For ~/.zshrc: source <(swarmctl completion zsh)");
+  add(Shell::kFish, "fish", "For config.fish: swarmctl completion fish | source");
+  return commands;
+}
+
+/// The values that --help names as {a,b}; none if it names none.
+std::vector<std::string> ChoicesOf(const CLI::Option& option) {
+  static const std::regex kSet(R"(.*:\{([\w,]+)\})");
+  const std::string type = option.get_type_name();
+  std::smatch match;
+  return std::regex_match(type, match, kSet) ? CLI::detail::split(match[1], ',')
+                                             : std::vector<std::string>();
+}
+
+/// Adds the flags of the app, and of its groups of options, which CLI11 keeps as nameless commands.
+void DescribeFlags(const CLI::App& app, std::vector<CompletedFlag>* flags) {
+  for (const CLI::Option* option : app.get_options()) {
+    const auto add = [&](const std::string& name) {
+      flags->push_back({name, option->get_description(), option->get_items_expected_max() > 0,
+                        ChoicesOf(*option)});
+    };
+    for (const std::string& name : option->get_snames()) add("-" + name);
+    for (const std::string& name : option->get_lnames()) add("--" + name);
+  }
+  for (const CLI::App* group : app.get_subcommands(nullptr)) {
+    if (group->get_name().empty()) DescribeFlags(*group, flags);
+  }
+}
+
+/// What --help is made from, for completion.
+CompletedCommand Describe(const CLI::App& app) {
+  CompletedCommand described{app.get_name(), app.get_description(), {}, {}};
+  DescribeFlags(app, &described.flags);
+  for (const CLI::App* command : app.get_subcommands(nullptr)) {
+    if (!command->get_name().empty()) described.commands.push_back(Describe(*command));
+  }
+  return described;
+}
+
 std::filesystem::path BesideThisProgram(const char* name) {
   std::error_code error;
   const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
@@ -631,12 +685,18 @@ int Main(int argc, char** argv) {
   const CLI::App* top_command = AddTop(app, &top);
   const CLI::App* ui_command = AddUi(app, &ui);
   const CLI::App* drain_command = AddDrain(app, &drain);
+  const CompletionCommands completion_commands = AddCompletion(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     // --help and --version are no errors; everything else is wrong usage.
     return app.exit(error) == 0 ? static_cast<int>(ExitCode::kOk)
                                 : static_cast<int>(ExitCode::kBadUsage);
+  }
+  for (const auto& [shell, command] : completion_commands) {
+    CompletedCommand program = Describe(app);
+    program.name = "swarmctl";  // kubectl completes its plugins in a way of its own
+    if (command->parsed()) std::cout << CompletionScript(shell, program);
   }
   // `run` prints what matters to its user; arrivals and departures in the log would be noise.
   StartLogging("swarmctl", run_command->parsed() || join_command->parsed() ? "error" : "warn");

@@ -32,7 +32,8 @@ debian=(
 minor=$(cargo --version 2>/dev/null | awk '{split($2, at, "."); print at[1] == 1 ? at[2] : 0}')
 [ "${minor:-0}" -ge 85 ] || debian+=(cargo-web rustc-web)
 tests=${SWARM_DEPS_TESTS:-0}
-[ "$tests" = 1 ] && debian+=(chromium prometheus curl git iperf3 iproute2 nftables procps python3-venv sentencepiece)
+[ "$tests" = 1 ] && debian+=(chromium prometheus curl git fish iperf3 iproute2 nftables procps python3-venv
+  sentencepiece zsh)
 [ "${SWARM_DEPS_CUDA:-0}" = 1 ] && debian+=(patchelf)
 [ "${SWARM_DEPS_DIST:-0}" = 1 ] && debian+=(binutils debootstrap patchelf)
 [ "${SWARM_DEPS_TOOLS:-0}" = 1 ] && debian+=(clang-19 libclang-rt-19-dev clang-format-19 clang-tidy-19 iperf3 iputils-ping)

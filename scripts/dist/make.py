@@ -26,6 +26,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 DEPS = pathlib.Path(os.environ.get("SWARM_DEPS") or ROOT / ".deps")
 LIBTORCH = pathlib.Path(os.environ.get("SWARM_LIBTORCH") or DEPS / "wheels/torch")
 PROGRAMS = ("swarmctl", "swarm-operator", "swarm-worker")
+SHELLS = ("bash", "fish", "zsh")
 RUST_TARGET = "x86_64-unknown-linux-gnu"
 
 
@@ -103,7 +104,11 @@ def package_chart(work, out, version, seconds):
 
 
 def place_texts(tree, version, chart):
-    """What programs do not need: examples, definition, chart, README."""
+    """What programs do not need: examples, completion, definition, chart, README."""
+    (tree / "completion").mkdir()
+    for shell in SHELLS:
+        script = run(tree / "bin/swarmctl", "completion", shell)
+        (tree / "completion" / f"swarmctl.{shell}").write_text(script, encoding="utf-8")
     shutil.copytree(ROOT / "examples", tree / "examples")
     (tree / "crds").mkdir()
     shutil.copy(ROOT / "crds/swarmjob.yaml", tree / "crds")
