@@ -17,6 +17,7 @@ this machine cannot have a cluster (no rights, no Kubernetes, no nodes); a messa
 """
 import argparse
 import contextlib
+import dataclasses
 import hashlib
 import importlib
 import os
@@ -38,6 +39,7 @@ from harness import case as cases  # noqa: E402
 from harness import report  # noqa: E402
 
 CANNOT_PLAY = 77
+OLD_BUILD = "build/release"
 NODES = [("od-a", "north-a", ON_DEMAND), ("od-b", "north-b", ON_DEMAND),
          ("spot-a", "north-a", SPOT), ("spot-b", "north-b", SPOT)]
 
@@ -50,6 +52,8 @@ def parse_arguments():
     parser.add_argument("--list", action="store_true", help="list the cases and end")
     parser.add_argument("--prompt", action="store_true", help="read commands from the terminal")
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release")
+    parser.add_argument("--old", type=pathlib.Path, metavar="CHECKOUT",
+                        help="an earlier version with what its `make build` has built, for the case `versions`")
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "out" / "e2e")
     parser.add_argument("--kubeconfig", default=os.environ.get("KUBECONFIG", ""))
     parser.add_argument("--images", default="", help="operator=IMAGE,worker=IMAGE, for --kubeconfig")
@@ -88,9 +92,12 @@ def choose(registry, names, tags):
 
 def prepare(options):
     """Builds programs and images before the cluster exists, with the machine's own network."""
-    for command in ["build.sh"], ["images.sh", options.build, options.build / "e2e"]:
-        if subprocess.run([ROOT / "e2e" / command[0], *command[1:]], check=False).returncode:
-            raise ClusterError(f"e2e/{command[0]} failed")
+    commands = [[ROOT / "e2e" / "build.sh"], [ROOT / "e2e" / "images.sh", options.build, options.build / "e2e"]]
+    if options.old:
+        commands.append([options.old / "e2e" / "images.sh", options.old / OLD_BUILD, options.old / OLD_BUILD / "e2e"])
+    for command in commands:
+        if subprocess.run(command, env={**os.environ, "SWARM_DEPS": str(deps())}, check=False).returncode:
+            raise ClusterError(f"{command[0]} failed")
 
 
 def image_tags(folder):
@@ -106,6 +113,8 @@ def local_world(options, figures):
     figures["image_mib"] = {path.stem: path.stat().st_size >> 20 for path in images.glob("*.tar")}
     begun = time.monotonic()
     archives = sorted(images.glob("*.tar"))
+    if options.old:
+        archives += [options.old / OLD_BUILD / "e2e" / f"{name}.tar" for name in ("operator", "worker")]
     contents = "".join(f"{path} {path.stat().st_mtime_ns}" for path in archives)
     store = images / f"store-{hashlib.sha256(contents.encode()).hexdigest()[:12]}"
     cluster = Cluster(box, deps() / "kube", archives, store, options.out)
@@ -142,14 +151,16 @@ def make_world(options, kubectl, kubeconfig, cluster, server, bucket, images):
     """Makes the World for a cluster."""
     from harness.kubectl import Kubectl
     from harness.reference import Reference
-    from harness.world import World
+    from harness.world import CHART, Version, World
     data = options.build / "e2e" / "bible.txt"
     if not data.exists():
         text = subprocess.run(["bible", "gen1:1-rev22:21"], capture_output=True, check=True).stdout
         data.write_bytes(text[:200_000])
     programs = (options.build / "bin").resolve()
+    old = Version(options.old / CHART, image_tags(options.old / OLD_BUILD / "e2e")) if options.old else None
     return World(Kubectl(kubectl, kubeconfig), cluster, server, bucket,
-                 Reference(programs / "swarmctl", data, options.build / "e2e"), programs, images)
+                 Reference(programs / "swarmctl", data, options.build / "e2e"), programs,
+                 Version(ROOT / CHART, images), old)
 
 
 def play(case, world):
@@ -251,7 +262,7 @@ def prompt(options, world):
                 world.install(*rest.split())
             elif word == "images":
                 subprocess.run([ROOT / "e2e" / "images.sh", options.build, options.build / "e2e"], check=True)
-                world.images = image_tags(options.build / "e2e")
+                world.version = dataclasses.replace(world.version, images=image_tags(options.build / "e2e"))
                 world.cluster.load(sorted((options.build / "e2e").glob("*.tar")))
             elif word == "sh":
                 subprocess.run(rest, shell=True, env=environment, check=False)
@@ -279,6 +290,7 @@ def inside(options):
 def main():
     options = parse_arguments()
     options.out, options.build = options.out.resolve(), options.build.resolve()
+    options.old = options.old and options.old.resolve()
     if options.list:
         for case in load_cases():
             print(f"{case.name:32} {case.title}" + (f"  [{', '.join(sorted(case.tags))}]" if case.tags else ""))

@@ -42,3 +42,33 @@ def chart_lifecycle(world):
     job.stop()
     world.forget_image(later)
     job.verify(world, complete=False)
+
+
+@case("Operator and programs of two versions train one job together", seconds=600)
+def versions(world):
+    old = world.need_old_version()
+    try:
+        world.install(version=old)
+        job = world.job().submit().await_step(20)
+        image = job.status["image"]["name"]
+        world.check("the job runs the programs of the earlier version", image == old.images["worker"], image)
+        pods = job.pod_names()
+        world.install()
+        job.await_step(job.step() + 20)
+        world.check("the upgrade touched no pod of the job", set(pods) <= set(job.pod_names()), job.pod_names())
+        world.check("a replacement has the image of the others", image_of_replacement(world, job) == image)
+        job.await_ready(4).await_step(job.step() + 20)
+        job.change({"suspend": True})
+        job.await_condition("Suspended", seconds=120)
+        job.change({"suspend": False})
+        eventually("the image of this version", lambda: job.status["image"]["name"] == world.images["worker"], 60)
+        job.await_ready(4).await_step(job.step() + 20)
+        world.install(version=old)
+        world.note("downgraded")
+        world.check("a replacement has the image of the others, newer than the operator",
+                    image_of_replacement(world, job) == world.images["worker"])
+        job.await_ready(4).await_step(job.step() + 20)
+        job.stop()
+    finally:
+        world.install()
+    job.verify(world, complete=False)

@@ -1,4 +1,5 @@
 """What a case can use: the cluster, the bucket, the operator, and its own namespace."""
+import dataclasses
 import json
 import pathlib
 import subprocess
@@ -10,13 +11,22 @@ from .kubectl import Refused, eventually
 OPERATOR_NAMESPACE = "swarmjob-system"
 RELEASE = "swarmjob"
 DATA = "data/bible.txt"
+CHART = pathlib.Path("helm") / "swarmjob"  # below a checkout
 RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Version:
+    """What an administrator installs: a chart, and the images {"operator": tag, "worker": tag}."""
+
+    chart: pathlib.Path
+    images: dict
 
 
 class World:
     """All cases of a run share it; each case has its own namespace and notes."""
 
-    def __init__(self, kubectl, cluster, server, bucket, reference, programs, images):
+    def __init__(self, kubectl, cluster, server, bucket, reference, programs, version, old):
         self.kubectl = kubectl
         self.cluster = cluster  # None: the cases cannot stop the cluster's machines
         self.server = server    # None: the cases cannot stop the storage
@@ -24,11 +34,17 @@ class World:
         self.reference = reference
         self.swarmctl = programs / "swarmctl"
         self.helm_program = "helm" if cluster is None else str(cluster.binaries / "helm")
-        self.images = images    # {"operator": tag, "worker": tag}
+        self.version = version  # that this run is about
+        self.old = old          # an earlier one; None: it was not given
         self.data_uri = bucket.upload(reference.data, DATA)
         self.namespace = ""
         self.notes = Notes()
         self.played = 0
+
+    @property
+    def images(self):
+        """The images of this run's version."""
+        return self.version.images
 
     # The case's own part.
 
@@ -145,11 +161,18 @@ class World:
             raise Refused(f"swarmctl {command}: {done.stderr.strip()}")
         return done.stdout
 
-    def install(self, *extra):
-        """Installs or upgrades the chart with the images of this run, and waits until the operator runs."""
-        chart = pathlib.Path(__file__).parents[2] / "helm" / "swarmjob"
-        operator, worker = (self.images[name].rsplit(":", 1) for name in ("operator", "worker"))
-        self.helm("upgrade", "--install", RELEASE, chart, "--namespace", OPERATOR_NAMESPACE, "--create-namespace",
+    def need_old_version(self):
+        """Returns an earlier version. Skips the case if none was given."""
+        if self.old is None:
+            raise Skip("needs an earlier version: --old CHECKOUT")
+        return self.old
+
+    def install(self, *extra, version=None):
+        """Installs a version, this run's unless another is named, or replaces the one that is there. Waits until
+        the operator runs."""
+        version = version or self.version
+        operator, worker = (version.images[name].rsplit(":", 1) for name in ("operator", "worker"))
+        self.helm("upgrade", "--install", RELEASE, version.chart, "--namespace", OPERATOR_NAMESPACE, "--create-namespace",
                   "--set", f"image.repository={operator[0]}", "--set", f"image.tag={operator[1]}",
                   "--set", f"workerImage.repository={worker[0]}", "--set", f"workerImage.tag={worker[1]}",
                   "--wait", "--timeout", "120s", *extra)
