@@ -32,6 +32,8 @@ LANGUAGES = {".cc": "cpp", ".h": "cpp", ".cu": "cpp", ".cuh": "cpp", ".py": "pyt
 
 
 def main(folder, programs):
+    if folder.exists() and not (folder / "sitemap.xml").exists():
+        sys.exit(f"site: {folder} is there and is no site, so it is not replaced: name another folder")
     written = {str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*")}
     places = {path: path.removeprefix("docs/") for path in written if path.endswith((".md",) + PICTURES)} | OUTSIDE
     pages = {path: place for path, place in places.items() if place.endswith(".md")}
@@ -39,7 +41,7 @@ def main(folder, programs):
     sources = set().union(*targets.values(), {SCHEMA}) - places.keys()
     made = reference(programs)
 
-    problems = left_out([*pages.values(), *made], navigation())
+    problems = differences({*pages.values(), *made}, navigation())
     problems += [f"site: {path} links to {target}, which does not exist"
                  for path in pages for target in targets[path] & sources if not (ROOT / target).exists()]
     if problems:
@@ -51,8 +53,8 @@ def main(folder, programs):
         for place, text in made.items():
             (pathlib.Path(work) / "docs" / place).write_text(text, encoding="utf-8")
         shutil.copy(ROOT / CONFIGURATION, work)
-        generator = pathlib.Path(sys.executable).with_name("zensical")
-        built = subprocess.run([generator, "build", "--strict"], cwd=work, check=False)
+        # As a module, because a user may have moved the environment.
+        built = subprocess.run([sys.executable, "-m", "zensical", "build", "--strict"], cwd=work, check=False)
         if built.returncode != 0:
             sys.exit("site: not built, because of what stands above; pages that it names without a folder are in docs/")
         shutil.rmtree(folder, ignore_errors=True)
@@ -86,10 +88,12 @@ def navigation():
     return set(re.findall(r"^  - .+: (\S+\.md)$", text_of(CONFIGURATION), re.MULTILINE))
 
 
-def left_out(pages, listed):
-    """What to do about each page that is not listed."""
+def differences(pages, listed):
+    """What to do about each page that is not listed, or not there."""
     return [f"site: the navigation leaves out {page}: add it to a section of `nav` in {CONFIGURATION}"
-            for page in sorted(set(pages) - listed)]
+            for page in sorted(pages - listed)] + [
+                f"site: the navigation has {page}, which does not exist: remove it from `nav` in {CONFIGURATION}"
+                for page in sorted(listed - pages)]
 
 
 def text_of(path):
