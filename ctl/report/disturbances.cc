@@ -215,6 +215,7 @@ EventClass ClassOf(const std::string& kind) {
     case EventKind::kReduceRefused:
     case EventKind::kReduceDiffers:
     case EventKind::kStepRepeated:
+    case EventKind::kAuditDiffers:
     case EventKind::kStepSkipped:
     case EventKind::kStageLost:
     case EventKind::kRollbackDelayed:

@@ -127,6 +127,11 @@ void Faults::Happen(FaultKind kind) {
     case FaultKind::kFlipWeights:
       if (worker && simulation_.MayFlip()) simulation_.worker(*worker).FlipWeights();
       break;
+    case FaultKind::kFlipGradient:
+      if (worker && simulation_.scenario().audit_fraction == 1 && simulation_.MayFlip()) {
+        simulation_.worker(*worker).FlipGradient();
+      }
+      break;
     case FaultKind::kStop:
       if (auto* process = running_trainer()) process->RequestStop();
       break;

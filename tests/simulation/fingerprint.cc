@@ -65,7 +65,10 @@ SWARM_ALL_FIELDS(Hop, worker, attempt, fold)
 SWARM_ALL_FIELDS(Forward, key, version, kind, hops, end, first, upstream, tokens, sequences,
                  tokens_per_sequence)
 SWARM_ALL_FIELDS(Backward, key, version)
-SWARM_ALL_FIELDS(TaskReport, key, event, loss, seconds, boundary_bytes)
+SWARM_ALL_FIELDS(TaskDigests, input, output)
+// Where no job has audits, the fingerprint is that of a protocol without them.
+SWARM_FIELDS(TaskReport, (key, event, loss, seconds, boundary_bytes, digests),
+             (key, event, loss, seconds, boundary_bytes))
 SWARM_ALL_FIELDS(Progress, reports)
 SWARM_ALL_FIELDS(Resend, term, source, frame)
 SWARM_ALL_FIELDS(Redirect, term, source, to, target)

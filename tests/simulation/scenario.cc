@@ -17,7 +17,7 @@ constexpr std::array<std::string_view, kFaultKinds> kFaultNames{
     "kill",        "crash",    "lose-stage",   "pause",        "break",         "cut-off",
     "false-alarm", "join",     "drain",        "kill-trainer", "crash-trainer", "replace-trainer",
     "hang",        "stop",     "cut-pair",     "isolate",      "slow-disk",     "hang-disk",
-    "flip-digest", "flip-sum", "flip-weights", "away"};
+    "flip-digest", "flip-sum", "flip-weights", "away",          "flip-gradient"};
 
 struct Mutation {
   std::string name;
@@ -41,6 +41,7 @@ const std::vector<Mutation>& AllMutations() {
       {"takeover-record", [](auto* m) { m->coordinator.takeover_keeps_record = false; }},
       {"blind", [](auto* m) { m->coordinator.heed_broken_pairs = false; }},
       {"any-offer", [](auto* m) { m->coordinator.compare_offers = false; }},
+      {"hasty", [](auto* m) { m->coordinator.commit_awaits_audits = false; }},
       {"any-part", [](auto* m) { m->coordinator.compare_parts = false; }},
       {"overwrite-early", [](auto* m) { m->overwrite_early = true; }},
       {"mixed-join", [](auto* m) { m->mixed_join = true; }},
@@ -73,6 +74,10 @@ Job DrawJob(Rng& rng, const Wishes& wishes) {
   }
   job.max_grad_norm = rng.Below(2) == 0 ? 0.5 : 0;
   job.divided = wishes.divided;
+  if (wishes.audits) {
+    job.order_sensitive = false;
+    job.replicas[rng.Below(stages)] = 3 + rng.Below(3);
+  }
   if (wishes.local) {
     job.local = job.order_sensitive = true;
     job.tied_head = job.tied_head && stages == 1;
@@ -104,7 +109,7 @@ bool Mutations::any() const {
                    r.adopt_only_by_roster && r.answer_revoke_by_closing &&
                    c.revoke_before_reissue && c.commit_needs_all && c.takeover_keeps_roster &&
                    c.takeover_keeps_record && c.heed_broken_pairs && c.compare_offers &&
-                   c.compare_parts;
+                   c.compare_parts && c.commit_awaits_audits;
   return !all || overwrite_early || mixed_join || admission_waits_bytes || keep_cleared;
 }
 
@@ -175,6 +180,14 @@ Scenario DrawScenario(std::uint64_t seed, const Wishes& wishes) {
   scenario.outbox_survives_trainer = rng.Below(2) == 0;
   scenario.keeps_states = MixAll(seed, 0x6b656570) % 4 != 0;
   scenario.unlike_links = wishes.unlike_links;
+  if (wishes.only == FaultKind::kFlipGradient) {
+    // A replica that leaves for another stage is not asked, and two cannot tell who is right.
+    scenario.balance = protocol::BalancePolicy::kNone;
+  }
+  if (wishes.audits) {
+    constexpr std::array<double, 3> kFractions{0.2, 1, 1};
+    scenario.audit_fraction = kFractions[MixAll(seed, 0x6175646974) % kFractions.size()];
+  }
   if (wishes.sparse) scenario.mesh = {.all_up_to = 0, .degree = 1};
   return scenario;
 }
@@ -194,6 +207,9 @@ std::string Describe(const Scenario& scenario) {
   }
   if (scenario.retained_bytes_max < 1000) {
     text += ", retains " + std::to_string(scenario.retained_bytes_max) + " bytes";
+  }
+  if (scenario.audit_fraction > 0) {
+    text += ", audits of " + std::to_string(scenario.audit_fraction);
   }
   text += ", " + std::to_string(scenario.faults) + " faults of";
   for (const FaultKind kind : scenario.kinds) text += " " + std::string(NameOf(kind));

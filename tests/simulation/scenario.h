@@ -51,9 +51,11 @@ enum class FaultKind : std::uint8_t {
   kFlipSum,      ///< a worker's next sum is not what the others sent
   kFlipWeights,  ///< a worker's next update of its weights is wrong, and another replica's is right
   kAway,  ///< the trainer takes a living worker for dead, and nobody reaches it for some steps
+  kFlipGradient,  ///< a worker's next backward is wrong by a bit, in a job whose audits will tell
 };
-inline constexpr std::uint64_t kFaultKinds = 22;
-/// Those that may happen together; kAway has a draw of its own. If all other replicas die before
+inline constexpr std::uint64_t kFaultKinds = 23;
+/// Those that may happen together; kAway has a draw of its own, and audits notice kFlipGradient
+/// only as long as three replicas are there. If all other replicas die before
 /// they report their states, none can tell that the weights of the last one are wrong.
 inline constexpr std::uint64_t kMixedFaultKinds = 20;
 std::string_view NameOf(FaultKind kind);
@@ -90,6 +92,7 @@ struct Scenario {
   /// Workers report links of all kinds, and others every few seconds; else none.
   bool unlike_links = false;
   protocol::MeshOptions mesh;
+  double audit_fraction = 0;
 };
 
 /// What a caller wants to fix.
@@ -102,6 +105,7 @@ struct Wishes {
   bool sparse = false;   ///< one or two neighbours in the stage beside, also in a small swarm
   bool divided = false;  ///< parts have holders, and stages are large enough
   bool local = false;    ///< replicas take steps of their own
+  bool audits = false;   ///< of some microbatches, or of all; sums are exact
 };
 
 Scenario DrawScenario(std::uint64_t seed, const Wishes& wishes = {});

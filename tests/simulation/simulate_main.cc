@@ -61,6 +61,7 @@ int main(int argc, char** argv) {
                "Workers have one or two neighbours in the stage beside their own");
   app.add_flag("--divided", options.wishes.divided, "Parts of stages have holders");
   app.add_flag("--local", options.wishes.local, "Replicas take steps of their own");
+  app.add_flag("--audits", options.wishes.audits, "Microbatches are executed twice");
   app.add_option("--only", only, "The one kind of fault")->check(CLI::IsMember(kinds));
   CLI11_PARSE(app, argc, argv);
   for (std::uint64_t i = 0; i < kFaultKinds; ++i) {

@@ -207,6 +207,28 @@ TEST(SimulationTest, AFlippedBitOfASumIsNoticedAndTheSumMadeAgain) {
   }
 }
 
+TEST(SimulationTest, AWorkerWhoseGradientIsWrongByABitIsFoundAndOnlyIt) {
+  for (const bool delayed : {false, true}) {
+    std::uint64_t found = 0;  // some jobs end before the fault
+    for (std::uint64_t seed = 0; seed < 40; ++seed) {
+      Scenario scenario = OneFault(seed, {3, 3}, FaultKind::kFlipGradient);
+      scenario.audit_fraction = 1;
+      scenario.job.delayed = delayed;
+      const Outcome outcome = RunWell(scenario);
+      EXPECT_LE(outcome.departures, 1u) << "seed " << seed;
+      EXPECT_EQ(outcome.generations, 1u) << "seed " << seed;
+      found += outcome.departures;
+    }
+    EXPECT_GT(found, 20u);
+  }
+}
+
+TEST(SimulationTest, AuditsKeepTheInvariants) {
+  SweepOptions options{.count = 2'000, .threads = kThreads};
+  options.wishes.audits = true;
+  ExpectNoFailure(options);
+}
+
 TEST(SimulationTest, SumsOfALowerScaleAreHandedOverToo) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     Scenario scenario = OneFault(seed, {3, 2}, FaultKind::kDrain);
@@ -391,6 +413,11 @@ INSTANTIATE_TEST_SUITE_P(
                      "SameTrajectory",
                      6000,
                      {.only = FaultKind::kFlipWeights}},
+        MutationCase{"ACommitDoesNotAwaitAudits",
+                     {"hasty"},
+                     "SameTrajectory",
+                     6000,
+                     {.only = FaultKind::kFlipGradient, .audits = true}},
         MutationCase{
             "BlindToBrokenPairs", {"blind"}, "Progress", 6000, {.only = FaultKind::kCutPair}}),
     [](const auto& info) { return info.param.name; });

@@ -47,9 +47,10 @@ std::string Describe(const SeedFailure& failure, const Wishes& wishes) {
   const std::string links = wishes.unlike_links ? " --unlike-links" : "";
   const std::string divided = wishes.divided ? " --divided" : "";
   const std::string local = wishes.local ? " --local" : "";
+  const std::string audits = wishes.audits ? " --audits" : "";
   return failure.violation.invariant + " violated: " + failure.violation.text + "\n  " +
          Describe(DrawScenario(failure.seed, wishes)) + "\n  replay: simulate --seed " +
-         std::to_string(failure.seed) + only + links + divided + local + " --verbose";
+         std::to_string(failure.seed) + only + links + divided + local + audits + " --verbose";
 }
 
 }  // namespace swarm::simulation

@@ -45,6 +45,8 @@ TrainerProcess::TrainerProcess(Simulation* simulation, bool take_over)
                                    .part_sizes = PartSizes(job),
                                    .max_grad_norm = job.max_grad_norm,
                                    .seed = simulation_.scenario().seed,
+                                   .audit_fraction = simulation_.scenario().audit_fraction,
+                                   .audit_seed = MixName(simulation_.scenario().seed, "audits"),
                                    .learning_rate = LearningRate,
                                    .job_json = "{}",
                                    .first_version = beginning.version,

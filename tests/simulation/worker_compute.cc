@@ -1,5 +1,6 @@
 // WorkerProcess: what its compute thread does, one thing after the other, and the sums with others.
 #include <algorithm>
+#include <bit>
 
 #include "tests/simulation/worker_process.h"
 #include "worker/protocol/grid/reduce_grid.h"
@@ -62,13 +63,15 @@ void WorkerProcess::RunTask(const Job& job) {
     ++computed_;
     const protocol::Cost cost{ToSeconds(took), 8};
     if (job.backward) {
+      const std::uint64_t taken = TakenBy(job);
       const bool fits = FinishBackward(job);
       computing_ = false;
-      Carry(replica_->OnBackwardDone(job.key, cost, fits));
+      Carry(replica_->OnBackwardDone(job.key, cost, fits, {taken, GivenBy(job)}));
     } else {
       const double loss = FinishForward(job);
       computing_ = false;
-      Carry(replica_->OnForwardDone(job.key, loss, cost));
+      const std::uint64_t given = MixAll(std::bit_cast<std::uint64_t>(loss), GivenBy(job));
+      Carry(replica_->OnForwardDone(job.key, loss, cost, {TakenBy(job), given}));
     }
     if (!gone_) Compute();
   });
@@ -104,6 +107,25 @@ double WorkerProcess::FinishForward(const Job& job) {
   return 0;
 }
 
+std::uint64_t WorkerProcess::TakenBy(const Job& job) const {
+  const auto it = tasks_.find(job.key);
+  if (simulation_.scenario().audit_fraction == 0 || it == tasks_.end()) return 0;
+  if (job.backward) return Read(it->second.g);
+  return MixAll(Read(it->second.x), EmbedTokens(it->second.tokens));
+}
+
+std::uint64_t WorkerProcess::GivenBy(const Job& job) const {
+  const auto& sent = job.backward ? gradients_ : outputs_;
+  const auto it = sent.find(job.key);
+  std::uint64_t given = it == sent.end() ? 0 : it->second;
+  const auto task = tasks_.find(job.key);
+  if (!job.backward || task == tasks_.end()) return given;
+  for (const std::vector<Element>& group : task->second.fresh) {
+    for (const Element& element : group) given = MixAll(given, element.value);
+  }
+  return given;
+}
+
 bool WorkerProcess::FinishBackward(const Job& job) {
   const auto it = tasks_.find(job.key);
   std::uint64_t gradient = kGarbage;
@@ -116,6 +138,11 @@ bool WorkerProcess::FinishBackward(const Job& job) {
         is_last ? LossGradientOf(ForwardOf(x, weights, stage_.value), task.tokens) : Read(task.g);
     gradient = InputGradientOf(g, x, weights, stage_.value);
     task.fresh = ContributionOf(g, x, weights, stage_.value, groups_, job.key.microbatch.value);
+    // Members of the roster may be a commit behind, so that no audit asks them.
+    if (flips_gradient_ && job_.replicas[stage_.value] >= 3 && CountReplicas() >= 3) {
+      flips_gradient_ = false;
+      (stage_.value > 0 && world_.Chance(0.5) ? gradient : task.fresh.front().front().value) ^= 1;
+    }
     if (job_.local) {
       std::uint64_t& moved = moved_[job.key.step];
       moved = MixAll(moved, task.fresh.front().front().value);
@@ -193,7 +220,7 @@ void WorkerProcess::FinishApply() {
   KeepShares(record);
   // What follows from wrong weights is wrong, too; the others must not follow it.
   if (!wrong_weights_) simulation_.audit().OnApplied(pid_, stage_, record, sums, state_);
-  if (flips_weights_ && HasSibling()) {
+  if (flips_weights_ && CountReplicas() > 1) {
     flips_weights_ = false;
     wrong_weights_ = true;
     state_.weights.at(state_.version).front() ^= 1;
@@ -217,8 +244,8 @@ Duration WorkerProcess::DrawReadOfState() {
   return state_read_ - world_.now();
 }
 
-bool WorkerProcess::HasSibling() const {
-  return std::ranges::count(replica_->roster().members, stage_, &protocol::Member::stage) > 1;
+std::int64_t WorkerProcess::CountReplicas() const {
+  return std::ranges::count(replica_->roster().members, stage_, &protocol::Member::stage);
 }
 
 Digest WorkerProcess::ReportDigest() {

@@ -41,6 +41,9 @@ class WorkerProcess : public Process {
   void FlipSum() { flips_sum_ = true; }
   /// A bit of the weights that it makes next flips.
   void FlipWeights() { flips_weights_ = true; }
+  /// A bit of what its next backward gives flips, of a stage that has had two other replicas from
+  /// the start.
+  void FlipGradient() { flips_gradient_ = true; }
   protocol::Heartbeat Beat() const;
 
   bool serving() const { return replica_.has_value(); }
@@ -140,7 +143,8 @@ class WorkerProcess : public Process {
   /// Serves from the state that it has kept.
   void GoOn(const protocol::Welcome& welcome);
   /// The stage has other replicas, which know what its weights should be.
-  bool HasSibling() const;
+  /// Members of the roster that serve its stage, itself included.
+  std::int64_t CountReplicas() const;
   /// The digest of the state, or another one.
   Digest ReportDigest();
   void LoadCheckpoint(protocol::Generation generation, protocol::Version version,
@@ -198,6 +202,9 @@ class WorkerProcess : public Process {
   Weights WeightsOfTask(protocol::Version version) const;
   /// Returns the loss, on the last stage.
   double FinishForward(const Job& job);
+  /// Digests of what the job's part of its task takes and gives; 0 without audits.
+  std::uint64_t TakenBy(const Job& job) const;
+  std::uint64_t GivenBy(const Job& job) const;
   /// Returns whether the gradients fit the step's scale.
   bool FinishBackward(const Job& job);
   void Apply(const protocol::CommitRecord& record, bool holds);
@@ -303,7 +310,7 @@ class WorkerProcess : public Process {
   std::uint64_t copied_ = 0;  // pieces
 
   bool hangs_ = false;
-  bool flips_digest_ = false, flips_sum_ = false, flips_weights_ = false;
+  bool flips_digest_ = false, flips_sum_ = false, flips_weights_ = false, flips_gradient_ = false;
   bool wrong_weights_ = false;  // until it begins anew
   bool computing_ = false;
   Timepoint state_read_;  // all states that the thread was asked to read

@@ -125,6 +125,7 @@ void Decoder::Get(const pb::TaskReport& from, TaskReport* to) {
   to->loss = from.loss();
   to->seconds = from.seconds();
   to->boundary_bytes = from.boundary_bytes();
+  to->digests = {from.input(), from.output()};
 }
 
 void Decoder::Get(const pb::Progress& from, Progress* to) {

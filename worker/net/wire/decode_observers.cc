@@ -46,6 +46,9 @@ void Decoder::Get(const pb::JobCounts& from, JobCounts* to) {
   to->rollbacks = from.rollbacks();
   to->replays = from.replays();
   to->revocations = from.revocations();
+  to->audits = from.audits();
+  to->audits_wrong = from.audits_wrong();
+  to->audits_undecided = from.audits_undecided();
 }
 
 void Decoder::Get(const pb::CheckpointStatus& from, CheckpointStatus* to) {

@@ -125,6 +125,8 @@ void Encoder::Put(const TaskReport& from, pb::TaskReport* to) {
   to->set_loss(from.loss);
   to->set_seconds(from.seconds);
   to->set_boundary_bytes(from.boundary_bytes);
+  to->set_input(from.digests.input);
+  to->set_output(from.digests.output);
 }
 
 void Encoder::Put(const Progress& from, pb::Progress* to) {

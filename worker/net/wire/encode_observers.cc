@@ -46,6 +46,9 @@ void Encoder::Put(const JobCounts& from, pb::JobCounts* to) {
   to->set_rollbacks(from.rollbacks);
   to->set_replays(from.replays);
   to->set_revocations(from.revocations);
+  to->set_audits(from.audits);
+  to->set_audits_wrong(from.audits_wrong);
+  to->set_audits_undecided(from.audits_undecided);
 }
 
 void Encoder::Put(const CheckpointStatus& from, pb::CheckpointStatus* to) {

@@ -24,7 +24,9 @@ Coordinator::Coordinator(CoordinatorOptions options, Timepoint now)
       rebalancing_(&job_, &members_, &router_),
       leaves_(&job_, &members_, &reachability_.broken(), &router_, &steps_, &validation_,
               &rebalancing_),
-      dispatch_(&job_, &members_, &reachability_.broken(), &router_, &steps_, &validation_),
+      audits_(&job_, &members_, &router_, &steps_),
+      dispatch_(&job_, &members_, &reachability_.broken(), &router_, &steps_, &validation_,
+                &audits_),
       reducing_(&job_, &members_, &reachability_.broken(), &trouble_, &steps_, &leaves_),
       joins_(&job_, &members_, &router_, &states_, &steps_, &rebalancing_),
       commits_(&job_, &members_, &trouble_, &states_, &steps_, &joins_),
@@ -34,6 +36,7 @@ Coordinator::Coordinator(CoordinatorOptions options, Timepoint now)
                   .leaves = &leaves_,
                   .joins = &joins_,
                   .validation = &validation_,
+                  .audits = &audits_,
                   .checkpoints = &checkpoints_,
                   .reachability = &reachability_,
                   .rebalancing = &rebalancing_}),
@@ -337,9 +340,16 @@ void Coordinator::Settle(Turn& turn) {
     return;
   }
   if (const auto version = std::exchange(turn.distrusted, std::nullopt)) {
-    steps_.BeginAgain(*version, turn);
+    steps_.BeginAgain(*version, "with wrong weights of version " + std::to_string(version->value),
+                      turn);
     checkpoints_.Distrust(*version, turn);
     validation_.BeginAgain();
+    audits_.BeginAgain(*version);
+  }
+  if (std::exchange(turn.miscomputed, false)) {
+    steps_.BeginAgain(Version(), "wrongly", turn);
+    validation_.BeginAgain();
+    audits_.BeginAgain(Version());
   }
   if (!turn.departures.empty()) Evict(turn);
   const bool progressed = std::exchange(turn.progressed, false);
@@ -377,7 +387,9 @@ void Coordinator::Advance(std::set<WorkerId> leavers, Turn& turn) {
     dispatch_.IssueAll(turn);
     reducing_.AskForComplete(turn);
     validation_.FinishIfKnown(turn);
+    if (audits_.Holds(Step(job_.version.value))) break;
     if (validation_.IsOpen() || !commits_.CommitIfReduced(turn)) break;
+    audits_.OnCommitted();
     leaves_.OnCommitted(Step(job_.version.value - 1));
     evictions_.OnCommitted();
     validation_.OnNewVersion();
@@ -434,6 +446,7 @@ void Coordinator::RollBackIfStageLost(Turn& turn) {
   if (!lost) return;
   rollbacks_.Stop(*lost, turn);
   steps_.Clear();
+  audits_.Clear();
   router_.SetReplicas(std::vector<std::vector<WorkerId>>(job_.stages()));  // nothing is in flight
   validation_.Cancel();
   checkpoints_.Cancel();

@@ -112,6 +112,7 @@ class Coordinator {
   Steps steps_;
   Rebalancing rebalancing_;
   Leaves leaves_;
+  Audits audits_;
   Dispatch dispatch_;
   Reducing reducing_;
   Joins joins_;

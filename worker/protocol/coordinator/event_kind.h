@@ -23,7 +23,8 @@ enum class EventKind : std::uint8_t {
   kMicrobatchStuck,  ///< is taken from a worker that makes no progress with it
   kReduceRefused,    ///< a worker has folded other microbatches than the ledger has
   kReduceDiffers,    ///< the participants of a sum hold different values of it
-  kStepRepeated,     ///< a step begins again, since a worker has computed it with wrong weights
+  kStepRepeated,     ///< a step begins again, since a worker has computed something of it wrongly
+  kAuditDiffers,     ///< two executions of one task have different results
   kScaleLowered,     ///< a stage sums a step again, with room for larger gradients
   kStepSkipped,      ///< gradients were not finite; the weights stay
   kStageLost,        ///< a stage has no replica
@@ -61,6 +62,7 @@ struct EnumNames<protocol::EventKind> {
       {E::kReduceRefused, "ReduceRefused"},
       {E::kReduceDiffers, "ReduceDiffers"},
       {E::kStepRepeated, "StepRepeated"},
+      {E::kAuditDiffers, "AuditDiffers"},
       {E::kScaleLowered, "ScaleLowered"},
       {E::kStepSkipped, "StepSkipped"},
       {E::kStageLost, "StageLost"},

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,7 @@ struct Job {
   std::uint64_t attempts = 0;  ///< given out so far
   JobCounts counts;
   HoldOff hold_off;
+  std::set<WorkerId> convicted;      ///< by audits: they have no place in the job (rule 33)
   std::deque<CommitRecord> records;  ///< the last commits: those that a worker may not have applied
   std::string failure;
   FailureClass failure_class = FailureClass::kNone;

@@ -60,6 +60,7 @@ struct CoordinatorRules {
   bool heed_broken_pairs = true;      ///< rule 28
   bool compare_offers = true;         ///< rule 17
   bool compare_parts = true;          ///< rule 31
+  bool commit_awaits_audits = true;   ///< rule 33
 };
 
 struct CoordinatorOptions {
@@ -82,6 +83,10 @@ struct CoordinatorOptions {
   std::vector<std::string> probes;
   double max_grad_norm = 0;
   std::uint64_t seed = 0;
+  /// Of all microbatches, those that are executed a second time (rule 33). Above 0: requires
+  /// `exact`, and workers that report digests.
+  double audit_fraction = 0;
+  std::uint64_t audit_seed = 0;  ///< which; workers do not know it
   std::function<double(Step)> learning_rate;
   /// CommitInputs::counted_part of a step; empty: all labels count.
   std::function<double(Step)> counted_part;

@@ -17,6 +17,7 @@ struct Departure {
   std::string why;         ///< for people
   bool connected = false;  ///< its process may live: it is told to come back as a new incarnation
   std::optional<EvictionCause> cause = EvictionCause::kDisconnected;  ///< none: it leaves in order
+  bool for_good = false;  ///< it is told to end instead, and has no place in the job again
 };
 
 /// What every part of the coordinator gets: the time, and the place for its orders. A part puts its
@@ -34,7 +35,8 @@ struct Turn {
   std::vector<Departure> departures = {};  ///< to be evicted
   /// What was computed with this version of the weights, or a later one, may be wrong.
   std::optional<Version> distrusted = {};
-  bool advance = false;  ///< something may be issued, reduced, committed or handed over now
+  bool miscomputed = false;  ///< what was computed of the open steps may be wrong, by an audit
+  bool advance = false;      ///< something may be issued, reduced, committed or handed over now
   /// The same after a worker's reports: of the workers that leave, at most these can go on now.
   bool progressed = false;
   std::vector<WorkerId> rested = {};

@@ -185,6 +185,14 @@ struct Links {
 
 // ---- execution ----
 
+/// What one part of a task took and gave: equal digests stand for equal bits. For audits (rule 33);
+/// both are 0 where the job has none.
+struct TaskDigests {
+  std::uint64_t input = 0;   ///< of all that the part depends on, beside the version
+  std::uint64_t output = 0;  ///< of all that it gives: to other stages, and as gradients
+  bool operator==(const TaskDigests&) const = default;
+};
+
 /// The result of one task at a worker: a hint, and a measurement (rules 7, 24).
 struct TaskReport {
   TaskKey key;
@@ -198,6 +206,7 @@ struct TaskReport {
   double loss = 0;     ///< mean nats per token; last stage's kFolded and kEvaluated only
   double seconds = 0;  ///< compute time of this part of the task
   std::uint64_t boundary_bytes = 0;  ///< that this part sent on to another stage
+  TaskDigests digests = {};
 };
 
 /// worker → trainer, batched.

@@ -59,6 +59,7 @@ enum class EvictionCause : std::uint8_t {
   kLate,          ///< to load, to join, or to hand over
   kFailed,        ///< it reported that it cannot go on
   kUnreachable,   ///< it lives, but other workers cannot reach it
+  kWrongResult,   ///< an audit has found that what it computes is wrong
 };
 
 /// A worker that was evicted. Workers that leave in order are not.
@@ -73,14 +74,17 @@ struct Eviction {
 
 /// Counts of events, since this trainer's process began.
 struct JobCounts {
-  std::uint64_t evictions = 0;    ///< workers that were evicted
-  std::uint64_t leaves = 0;       ///< workers that handed over and left, moves not counted
-  std::uint64_t moves = 0;        ///< between stages, begun
-  std::uint64_t joins = 0;        ///< of workers that serve since then
-  std::uint64_t recoveries = 0;   ///< evictions of members after which a step was committed
-  std::uint64_t rollbacks = 0;    ///< generations that were begun because a stage was lost
-  std::uint64_t replays = 0;      ///< contributions that went with a worker and were redone
-  std::uint64_t revocations = 0;  ///< microbatches taken from a worker that made no progress
+  std::uint64_t evictions = 0;         ///< workers that were evicted
+  std::uint64_t leaves = 0;            ///< workers that handed over and left, moves not counted
+  std::uint64_t moves = 0;             ///< between stages, begun
+  std::uint64_t joins = 0;             ///< of workers that serve since then
+  std::uint64_t recoveries = 0;        ///< evictions of members after which a step was committed
+  std::uint64_t rollbacks = 0;         ///< generations that were begun because a stage was lost
+  std::uint64_t replays = 0;           ///< contributions that went with a worker and were redone
+  std::uint64_t revocations = 0;       ///< microbatches taken from a worker that made no progress
+  std::uint64_t audits = 0;            ///< microbatches that were audited, with any result
+  std::uint64_t audits_wrong = 0;      ///< of these: a worker was found to be wrong
+  std::uint64_t audits_undecided = 0;  ///< of these: nobody could tell
 };
 
 /// The newest checkpoint that this trainer has published or has begun with.
@@ -192,6 +196,7 @@ struct EnumNames<protocol::EvictionCause> {
       {E::kLate, "Late"},
       {E::kFailed, "Failed"},
       {E::kUnreachable, "Unreachable"},
+      {E::kWrongResult, "WrongResult"},
   });
 };
 

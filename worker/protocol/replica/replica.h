@@ -39,14 +39,16 @@ class Replica {
   /// A commit has overtaken the task: the weights that it reads are gone. Closes it, if it is open:
   /// evaluations are, since a commit closes the tasks of its step alone.
   Actions OnForwardGone(const TaskKey& key) { return tasks_.OnForwardGone(key); }
-  /// `loss` counts on the last stage only.
-  Actions OnForwardDone(const TaskKey& key, double loss, const Cost& cost) {
-    return tasks_.OnForwardDone(key, loss, cost);
+  /// `loss` counts on the last stage only. `digests`: where the job has audits.
+  Actions OnForwardDone(const TaskKey& key, double loss, const Cost& cost,
+                        const TaskDigests& digests = {}) {
+    return tasks_.OnForwardDone(key, loss, cost, digests);
   }
   /// `fits`: the gradients fit the scale level that the step has at this worker (always, with float
-  /// accumulation).
-  Actions OnBackwardDone(const TaskKey& key, const Cost& cost, bool fits = true) {
-    return tasks_.OnBackwardDone(key, cost, fits);
+  /// accumulation). `digests`: where the job has audits; the input is the gradient that came.
+  Actions OnBackwardDone(const TaskKey& key, const Cost& cost, bool fits = true,
+                         const TaskDigests& digests = {}) {
+    return tasks_.OnBackwardDone(key, cost, fits, digests);
   }
 
   Actions OnResend(const Resend& resend) { return tasks_.OnResend(resend); }

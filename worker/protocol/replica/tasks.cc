@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/rng.h"
+
 namespace swarm::protocol {
 namespace {
 
@@ -176,7 +178,8 @@ Actions Tasks::OnForwardGone(const TaskKey& key) {
   return actions;
 }
 
-Actions Tasks::OnForwardDone(const TaskKey& key, double loss, const Cost& cost) {
+Actions Tasks::OnForwardDone(const TaskKey& key, double loss, const Cost& cost,
+                             const TaskDigests& digests) {
   const auto it = tasks_.find(key);
   if (it == tasks_.end()) return {action::DropTask{key}, action::ReleaseRetained{key, false}};
   Task& task = it->second;
@@ -193,7 +196,8 @@ Actions Tasks::OnForwardDone(const TaskKey& key, double loss, const Cost& cost) 
     return actions;
   }
   Append(actions, Report({key, TaskReport::Event::kForwarded, 0, cost.seconds,
-                          sends ? cost.boundary_bytes : 0}));
+                          sends ? cost.boundary_bytes : 0, digests}));
+  task.input = digests.input;
   if (!standing_.IsLastStage()) {
     retention_.Keep(key, task.frame, false, cost.boundary_bytes, actions);
   }
@@ -214,7 +218,8 @@ void Tasks::RunBackward(Task& task, Actions& actions) {
   actions.push_back(action::RunBackward{task.frame.key});
 }
 
-Actions Tasks::OnBackwardDone(const TaskKey& key, const Cost& cost, bool fits) {
+Actions Tasks::OnBackwardDone(const TaskKey& key, const Cost& cost, bool fits,
+                              const TaskDigests& digests) {
   const auto it = tasks_.find(key);
   if (it == tasks_.end()) return {action::DropTask{key}, action::ReleaseRetained{key, true}};
   const Task task = std::move(it->second);
@@ -236,8 +241,11 @@ Actions Tasks::OnBackwardDone(const TaskKey& key, const Cost& cost, bool fits) {
     if (may_fold) event = TaskReport::Event::kOverflow;
     actions.push_back(action::DropTask{key});
   }
+  // A backward depends on what its forward took, too.
+  const bool audited = task.input != 0;
+  const TaskDigests both{audited ? MixAll(task.input, digests.input) : 0, digests.output};
   Append(actions,
-         Report({key, event, task.loss, cost.seconds, task.back ? cost.boundary_bytes : 0}));
+         Report({key, event, task.loss, cost.seconds, task.back ? cost.boundary_bytes : 0, both}));
   return actions;
 }
 

@@ -23,8 +23,10 @@ class Tasks {
   Actions OnForward(const WorkerId& from, const Forward& frame, std::uint64_t bytes);
   Actions OnBackward(const WorkerId& from, const Backward& frame, std::uint64_t bytes);
   Actions OnForwardGone(const TaskKey& key);
-  Actions OnForwardDone(const TaskKey& key, double loss, const Cost& cost);
-  Actions OnBackwardDone(const TaskKey& key, const Cost& cost, bool fits);
+  Actions OnForwardDone(const TaskKey& key, double loss, const Cost& cost,
+                        const TaskDigests& digests);
+  Actions OnBackwardDone(const TaskKey& key, const Cost& cost, bool fits,
+                         const TaskDigests& digests);
   Actions OnResend(const Resend& resend);
   Actions OnRedirect(const Redirect& redirect);
   Actions OnRevoke(const Revoke& revoke);
@@ -60,6 +62,7 @@ class Tasks {
     std::uint64_t bytes = 0;  // of the input
     State state = State::kParked;
     double loss = 0;
+    std::uint64_t input = 0;      // digest of what the forward took; 0: no audits
     std::vector<Forward> onward;  // where the output goes, instead of as `frame` says
     std::optional<Target> back;   // where the input gradient goes
   };
@@ -94,7 +97,7 @@ class Tasks {
   Retention retention_;
   Map tasks_;                // open
   std::set<TaskKey> known_;  // training tasks that were accepted or closed, of open steps
-  std::map<TaskKey, std::uint64_t> early_backwards_;  // bytes
+  std::map<TaskKey, std::uint64_t> early_backwards_;   // bytes
   std::set<std::pair<Attempt, TaskKey>> early_order_;  // the same, the oldest first
   std::map<TaskKey, std::vector<Forward>> early_resends_;
   std::map<TaskKey, Target> early_redirects_;

@@ -181,11 +181,43 @@ std::optional<std::vector<WorkerId>> Router::Draw(const Part& part) {
                                             : DrawPlain(part);
   if (!route) return std::nullopt;
   if (fresh) ++fresh_;
-  for (const WorkerId& worker : *route) {
+  Occupy(*route);
+  return route;
+}
+
+void Router::Occupy(const std::vector<WorkerId>& route) {
+  for (const WorkerId& worker : route) {
     Load& load = loads_.at(worker);
     ++load.in_flight;
     UpdateOpen(worker, load);
   }
+}
+
+std::optional<std::vector<WorkerId>> Router::DrawOther(
+    const std::vector<std::set<WorkerId>>& others) {
+  std::vector<bool> may_be_any(wiring_.size(), true);
+  std::vector<bool> has_room(wiring_.size(), false);
+  for (const auto& [id, load] : loads_) {
+    if (!others.at(load.stage).contains(id)) may_be_any[load.stage] = false;
+  }
+  const auto wanted = [&](std::uint64_t stage, const WorkerId& id) {
+    return may_be_any[stage] || !others[stage].contains(id);
+  };
+  // Check before charging, as DrawPlain.
+  for (const auto& [id, load] : loads_) {
+    if (wanted(load.stage, id) && HasRoom(id, false)) has_room[load.stage] = true;
+  }
+  if (!std::ranges::all_of(has_room, std::identity())) return std::nullopt;
+  std::vector<WorkerId> route;
+  for (std::uint64_t s = 0; s < wiring_.size(); ++s) {
+    auto next = wiring_[s].Pick([&](const WorkerId& id) {
+      const bool reached = s == 0 || broken_ == nullptr || !broken_->Has(route.back(), id);
+      return reached && wanted(s, id);
+    });
+    if (!next) next = wiring_[s].Pick([&](const WorkerId& id) { return wanted(s, id); });
+    route.push_back(*std::move(next));
+  }
+  Occupy(route);
   return route;
 }
 

@@ -7,6 +7,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "worker/protocol/reachability/broken_pairs.h"
@@ -62,6 +63,10 @@ class Router {
   std::optional<std::vector<WorkerId>> Draw(const Part& part);
   /// The route of a fresh microbatch through all stages.
   std::optional<std::vector<WorkerId>> Draw() { return Draw({.begin = 0, .end = wiring_.size()}); }
+  /// Draws a route through all stages, of workers that are not among `others` of their stage as far
+  /// as it has any, and charges each. Nothing if such a worker, or any of a stage that has none, is
+  /// not below its limit.
+  std::optional<std::vector<WorkerId>> DrawOther(const std::vector<std::set<WorkerId>>& others);
 
   /// The worker has done its part of a microbatch.
   void Release(const WorkerId& worker);
@@ -106,6 +111,8 @@ class Router {
   bool HasRoom(const WorkerId& worker, bool repair) const;
   bool AnyHasRoom(std::uint64_t stage, bool repair) const;
   std::optional<std::vector<WorkerId>> DrawPlain(const Part& part);
+  /// Each has one microbatch more in flight.
+  void Occupy(const std::vector<WorkerId>& route);
   /// The stage of which a part is drawn first. In a mesh that with the fewest open workers, since
   /// those of the others that are its neighbours are more likely to be open.
   std::uint64_t FirstToDraw(const Part& part) const;

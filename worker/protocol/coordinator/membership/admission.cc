@@ -16,6 +16,10 @@ bool Admission::Admit(const Hello& hello, bool is_first, Turn& turn) {
            false, turn);
     return false;
   }
+  if (job_.convicted.contains(hello.id)) {
+    Refuse(hello.id, "an audit has found that what it computes is wrong", false, turn);
+    return false;
+  }
   const bool taking_over = job_.phase == Phase::kTakingOver;
   const std::string numeric_class = ClassOf(hello);
   // A worker that serves may have said hello, and not told its holding yet.

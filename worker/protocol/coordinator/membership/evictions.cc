@@ -22,6 +22,7 @@ bool MayComeBack(EvictionCause cause) {
     case EvictionCause::kStuck:
     case EvictionCause::kWrongState:
     case EvictionCause::kFailed:
+    case EvictionCause::kWrongResult:
       return false;
   }
   return false;
@@ -56,7 +57,8 @@ bool Evictions::Carry(const std::vector<Departure>& departures, Turn& turn) {
     Forget(departure.worker, turn);
     turn.orders.push_back(order::Forget{departure.worker});
     if (departure.connected) {
-      turn.Tell(departure.worker, Shutdown{job_.options.term, departure.why, true});
+      turn.Tell(departure.worker,
+                Shutdown{job_.options.term, departure.why, /*rejoin=*/!departure.for_good});
     }
   }
   return roster_changed;
@@ -72,6 +74,7 @@ void Evictions::Forget(const WorkerId& id, Turn& turn) {
   accounts_.leaves->LoseHeir(id, turn);
   accounts_.states->Lose(id);
   accounts_.validation->Lose(id);
+  accounts_.audits->Lose(id);
   accounts_.checkpoints->Lose(id, turn);
   accounts_.reachability->Lose(id);
 }

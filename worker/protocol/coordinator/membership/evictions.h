@@ -9,6 +9,7 @@
 #include "worker/protocol/coordinator/membership/leaves.h"
 #include "worker/protocol/coordinator/membership/reachability.h"
 #include "worker/protocol/coordinator/membership/rebalancing.h"
+#include "worker/protocol/coordinator/step/audits.h"
 #include "worker/protocol/coordinator/step/checkpoints.h"
 #include "worker/protocol/coordinator/step/state_reports.h"
 #include "worker/protocol/coordinator/step/steps.h"
@@ -24,6 +25,7 @@ class Evictions {
     Leaves* leaves;
     Joins* joins;
     Validation* validation;
+    Audits* audits;
     Checkpoints* checkpoints;
     Reachability* reachability;
     Rebalancing* rebalancing;

@@ -19,6 +19,7 @@ void Dispatch::IssueAll(Turn& turn) {
     }
   }
   if (!room) return;  // fresh microbatches must not take slots that repairs wait for
+  audits_.Issue(turn);
   while (validation_.Issue(turn)) {
   }
   if (validation_.HasUnissued()) return;
@@ -67,6 +68,7 @@ bool Dispatch::IssueRow(Step step, StepState& state, Microbatch microbatch, Turn
     BeginPass(PlanPass(job_.NameOf(step, microbatch), state.ledger.row(microbatch), run), state,
               turn);
   }
+  if (fresh) audits_.OnIssued(step, microbatch);
   state.begun = true;
   row.progress = turn.now;
   row.drawn = fresh ? turn.now : Timepoint();
@@ -95,6 +97,7 @@ void Dispatch::OnProgress(const WorkerId& from, const Progress& progress, Turn& 
     }
   }
   turn.progressed = true;
+  audits_.Conclude(turn);
 }
 
 void Dispatch::OnReport(const WorkerId& from, const TaskReport& report, Turn& turn) {
@@ -112,6 +115,7 @@ void Dispatch::OnReport(const WorkerId& from, const TaskReport& report, Turn& tu
   if (key.stage.value < state->task_seconds.size()) {
     state->task_seconds[key.stage.value] += report.seconds;
   }
+  if (audits_.OnReport(from, report, turn.now)) return;
   switch (report.event) {
     case Event::kForwarded:
       if (state->ledger.MarkForwarded(key, from)) Touch(*state, key.microbatch, turn.now);
@@ -141,6 +145,7 @@ void Dispatch::OnReport(const WorkerId& from, const TaskReport& report, Turn& tu
 void Dispatch::OnTokensAwaited(const TaskKey& key, Timepoint now) {
   StepState* state = steps_.Find(key.generation, key.step);
   if (state == nullptr || key.microbatch.value >= state->rows.size()) return;
+  audits_.OnTokensAwaited(key, now);
   const bool current = state->ledger.cell(key.microbatch, key.stage).attempt == key.attempt;
   if (current) state->rows[key.microbatch.value].progress = now;
 }
@@ -254,6 +259,7 @@ void Dispatch::Check(Turn& turn) {
     }
   }
   validation_.IssueAgainAfter(4 * RowPatience(0), turn.now);
+  audits_.Check(RowPatience(0), turn);
 }
 
 void Dispatch::CheckRow(Step step, StepState& state, Microbatch microbatch, Turn& turn) {

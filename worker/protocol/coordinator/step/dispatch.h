@@ -2,6 +2,7 @@
 // (rules 7, 9, 24).
 #pragma once
 
+#include "worker/protocol/coordinator/step/audits.h"
 #include "worker/protocol/coordinator/step/steps.h"
 #include "worker/protocol/coordinator/step/validation.h"
 
@@ -10,16 +11,17 @@ namespace swarm::protocol {
 class Dispatch {
  public:
   Dispatch(Job* job, Members* members, const BrokenPairs* broken, Router* router, Steps* steps,
-           Validation* validation)
+           Validation* validation, Audits* audits)
       : job_(*job),
         members_(*members),
         broken_(*broken),
         router_(*router),
         steps_(*steps),
-        validation_(*validation) {}
+        validation_(*validation),
+        audits_(*audits) {}
 
-  /// Opens the steps that may be computed, and issues as much as fits: repairs first, then
-  /// validation, then fresh microbatches.
+  /// Opens the steps that may be computed, and issues as much as fits: repairs first, then audits,
+  /// then validation, then fresh microbatches.
   void IssueAll(Turn& turn);
   void OnProgress(const WorkerId& from, const Progress& progress, Turn& turn);
   /// The worker of the first stage waits for the trainer: it is not to blame.
@@ -60,6 +62,7 @@ class Dispatch {
   Router& router_;
   Steps& steps_;
   Validation& validation_;
+  Audits& audits_;
   double slowest_work_ = 0;  // of a forward or backward, in seconds; decays
   double slowest_gap_ = 0;   // between two signs of progress of a row, in seconds; decays
 };

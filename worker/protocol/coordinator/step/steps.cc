@@ -102,12 +102,12 @@ void Steps::VoidStage(Step step, StepState& state, StageIndex stage, Turn& turn)
   }
 }
 
-void Steps::BeginAgain(Version version, Turn& turn) {
+void Steps::BeginAgain(Version version, const std::string& without, Turn& turn) {
   for (auto& [step, state] : steps_) {
     if (job_.VersionFor(step) < version) continue;
-    turn.Report(EventKind::kStepRepeated,
-                "step " + std::to_string(step.value) + " begins again, without what was computed" +
-                    " with wrong weights of version " + std::to_string(version.value));
+    turn.Report(EventKind::kStepRepeated, "step " + std::to_string(step.value) +
+                                              " begins again, without what was computed " +
+                                              without);
     for (std::uint64_t s = 0; s < job_.stages(); ++s) {
       RestartStage(step, state, StageIndex(s), turn);
     }

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -100,8 +101,9 @@ class Steps {
   void VoidWorker(const WorkerId& worker, Step step, StepState& state, Turn& turn);
   /// All replicas that sum with the stage begin the step again, one scale level lower (rule 22).
   void VoidStage(Step step, StepState& state, StageIndex stage, Turn& turn);
-  /// All replicas begin the steps that read that version, or a later one, again.
-  void BeginAgain(Version version, Turn& turn);
+  /// All replicas begin the steps that read that version, or a later one, again. `without`: what
+  /// was wrong, for people.
+  void BeginAgain(Version version, const std::string& without, Turn& turn);
   void OnVoided(const WorkerId& from, const Voided& voided, Turn& turn);
   /// Demands the eviction of workers that do not answer a Void.
   void CheckVoids(const StepState& state, Turn& turn) const;
