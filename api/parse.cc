@@ -103,6 +103,11 @@ static void Describe(Archive& a, LocalSteps& local) {
 }
 
 template <typename Archive>
+static void Describe(Archive& a, Audit& audit) {
+  a.Field("fraction", audit.fraction);
+}
+
+template <typename Archive>
 static void Describe(Archive& a, Training& training) {
   a.Field("seed", training.seed);
   a.Required("maxSteps", training.maxSteps);
@@ -116,6 +121,7 @@ static void Describe(Archive& a, Training& training) {
   a.Object("local", training.local);
   a.Field("accumulation", training.accumulation);
   a.Field("reduceCodec", training.reduceCodec);
+  a.Object("audit", training.audit);
   a.Field("validationIntervalSteps", training.validationIntervalSteps);
   a.Field("validationSequences", training.validationSequences);
 }

@@ -239,6 +239,7 @@ SwarmJob AnyJobWithDefaults() {
   MaybeUnset(spec.training.local);
   MaybeUnset(spec.training.local.overlap);
   MaybeUnset(spec.training.accumulation);
+  MaybeUnset(spec.training.audit);
   MaybeUnset(spec.optimizer);
   MaybeUnset(spec.schedule);
   MaybeUnset(spec.pipeline.memory);

@@ -191,6 +191,12 @@ struct LocalSteps {
   bool operator==(const LocalSteps&) const = default;
 };
 
+/// Microbatches that are executed a second time, by other workers, whose results must be the same.
+struct Audit {
+  double fraction = 0;  ///< of all; above 0 requires Accumulation::kExact
+  bool operator==(const Audit&) const = default;
+};
+
 struct Training {
   std::uint64_t seed = 0;
   std::uint64_t maxSteps = 0;
@@ -204,6 +210,7 @@ struct Training {
   LocalSteps local;
   Accumulation accumulation = Accumulation::kFloat;
   ReduceCodec reduceCodec = ReduceCodec::kNone;  ///< kNone with kExact
+  Audit audit;
   std::uint64_t validationIntervalSteps = 50;
   std::uint64_t validationSequences = 16;
 

@@ -156,6 +156,20 @@ void JudgeTraining(Judge& judge, const Training& training) {
               kBatchMax);
 }
 
+void JudgeAudit(Judge& judge, const Spec& spec) {
+  const std::string path = "spec.training.audit.fraction";
+  const double fraction = spec.training.audit.fraction;
+  judge.Range(path, fraction, 0.0, 1.0);
+  if (fraction == 0) return;
+  judge.Expect(
+      spec.training.accumulation == Accumulation::kExact, path,
+      "is above 0, and with accumulation Float workers whose results differ may all be right",
+      "0, or accumulation Exact, whose workers are of one numeric class");
+  judge.Expect(spec.pipeline.residency != Residency::kSwap, path,
+               "is above 0, and residency Swap does not compare gradients yet",
+               "0, or another residency");
+}
+
 /// What StepMode::kLocal needs, and what it does not do yet.
 void JudgeLocal(Judge& judge, const Spec& spec) {
   const Training& training = spec.training;
@@ -534,6 +548,7 @@ std::vector<FieldError> Validate(const SwarmJob& job) {
   JudgeSchedule(judge, spec);
   JudgePipeline(judge, spec.pipeline, spec.workers);
   JudgeSwap(judge, spec);
+  JudgeAudit(judge, spec);
   JudgeLocal(judge, spec);
   JudgeBoundary(judge, spec);
   judge.Range("spec.checkpoint.intervalSteps", spec.checkpoint.intervalSteps, std::uint64_t{1},

@@ -44,6 +44,8 @@ std::string_view NameOf(FaultKind kind) {
       return "cut";
     case FaultKind::kDelay:
       return "delay";
+    case FaultKind::kCorrupt:
+      return "corrupt";
     case FaultKind::kJoin:
       return "join";
     case FaultKind::kDrain:

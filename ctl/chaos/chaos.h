@@ -12,6 +12,7 @@
 //   cut TARGET from NAME [for T]   no message between the two
 //   cut TARGET to NAME|all [for T] no message in this direction; `cut all to NAME`: in the other
 //   delay TARGET by T [for T]      delays every message from or to the target by T
+//   corrupt TARGET [for T]         flips a bit of every gradient that it receives or returns
 //   join [N]                       one more worker, or N
 //   drain TARGET [grace T]         SIGTERM, and SIGKILL after the grace period (30s)
 //
@@ -50,7 +51,7 @@ namespace swarm::ctl {
 /// The grammar above, for --help.
 extern const std::string_view kChaosGrammar;
 
-enum class FaultKind { kKill, kStop, kContinue, kSlow, kCut, kDelay, kJoin, kDrain };
+enum class FaultKind { kKill, kStop, kContinue, kSlow, kCut, kDelay, kCorrupt, kJoin, kDrain };
 
 /// A fault to carry out now.
 struct Fault {

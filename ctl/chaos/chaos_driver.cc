@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "worker/chaos/corruption.h"
 
 namespace swarm::ctl {
 namespace {
@@ -46,7 +47,8 @@ ChaosDriver::ChaosDriver(std::vector<ChaosLine> lines, Options options, ProgramC
 
 bool ChaosDriver::NeedsRulesFile(const std::vector<ChaosLine>& lines) {
   return std::any_of(lines.begin(), lines.end(), [](const ChaosLine& line) {
-    return line.fault.hold || IsOfNetwork(line.fault.kind);
+    return line.fault.hold || IsOfNetwork(line.fault.kind) ||
+           line.fault.kind == FaultKind::kCorrupt;
   });
 }
 
@@ -57,8 +59,9 @@ Status ChaosDriver::Prepare() {
 
 Status ChaosDriver::WriteRules() const {
   if (options_.rules_file.empty()) return Status();
-  return WriteFile(options_.rules_file,
-                   chaos::FormatFaultRules(rules_) + chaos::FormatHolds(holds_));
+  return WriteFile(options_.rules_file, chaos::FormatFaultRules(rules_) +
+                                            chaos::FormatHolds(holds_) +
+                                            chaos::FormatCorrupt(corrupt_));
 }
 
 std::vector<chaos::Hold> ChaosDriver::Held() const {
@@ -122,6 +125,8 @@ Status ChaosDriver::Carry(const Fault& fault) {
     case FaultKind::kCut:
     case FaultKind::kDelay:
       return Disturb(fault);
+    case FaultKind::kCorrupt:
+      return Corrupt(fault);
     case FaultKind::kDrain:
       control_.terminate(fault.target, fault.amount);
       return Status();
@@ -141,6 +146,16 @@ Status ChaosDriver::Disturb(const Fault& fault) {
     // Removes one rule only: another fault may have added the same rule for a longer time.
     const auto found = std::find(rules_.begin(), rules_.end(), rule);
     if (found != rules_.end()) rules_.erase(found);
+  }
+  return WriteRules();
+}
+
+Status ChaosDriver::Corrupt(const Fault& fault) {
+  const auto found = std::find(corrupt_.begin(), corrupt_.end(), fault.target);
+  if (!fault.over) {
+    corrupt_.push_back(fault.target);
+  } else if (found != corrupt_.end()) {
+    corrupt_.erase(found);
   }
   return WriteRules();
 }
@@ -173,6 +188,7 @@ void ChaosDriver::End() {
     (void)control_.signal(program.name, SIGCONT);
   }
   rules_.clear();
+  corrupt_.clear();
   holds_.clear();
   (void)WriteRules();
 }

@@ -30,8 +30,9 @@ struct ProgramControl {
 class ChaosDriver {
  public:
   struct Options {
-    std::filesystem::path rules_file;   ///< for cuts, delays and holds; empty: the script has none
-    std::filesystem::path record_file;  ///< gets a JSON object for each fault
+    /// For cuts, delays, holds and workers that err; empty: the script has none.
+    std::filesystem::path rules_file;
+    std::filesystem::path record_file;             ///< gets a JSON object for each fault
     std::function<void(const std::string&)> tell;  ///< a line for the user
   };
 
@@ -57,6 +58,7 @@ class ChaosDriver {
  private:
   Status Carry(const Fault& fault);
   Status Disturb(const Fault& fault);
+  Status Corrupt(const Fault& fault);
   Status WriteRules() const;
   std::vector<LivingProgram> Living(const protocol::JobStatus* said) const;
   /// The holds in which a worker waits now.
@@ -69,6 +71,7 @@ class ChaosDriver {
   const ProgramControl control_;
   ChaosSchedule schedule_;
   chaos::FaultRules rules_;
+  std::vector<std::string> corrupt_;                        // workers whose gradients are wrong
   std::vector<chaos::Hold> holds_;                          // in the file
   std::vector<std::pair<chaos::Hold, Duration>> releases_;  // when
 };

@@ -103,6 +103,14 @@ TEST_F(ChaosDriverTest, CutsAndDelaysAreRulesForAsLongAsTheyLast) {
   EXPECT_EQ(Content("rules"), "");
 }
 
+TEST_F(ChaosDriverTest, AWorkerErrsForAsLongAsThatLasts) {
+  Load("corrupt worker-1 at 1s for 1s");
+  Act(seconds(1));
+  EXPECT_EQ(Content("rules"), "corrupt worker-1\n");
+  Act(seconds(2));
+  EXPECT_EQ(Content("rules"), "");
+}
+
 TEST_F(ChaosDriverTest, EachFaultIsToldAndRecorded) {
   Load("kill worker-0 at step 7");
   Act(seconds(3), 8);

@@ -15,7 +15,7 @@ constexpr Duration kShortestPeriod = std::chrono::milliseconds(1);
 const std::map<std::string_view, FaultKind> kVerbs = {
     {"kill", FaultKind::kKill}, {"stop", FaultKind::kStop},   {"continue", FaultKind::kContinue},
     {"slow", FaultKind::kSlow}, {"cut", FaultKind::kCut},     {"delay", FaultKind::kDelay},
-    {"join", FaultKind::kJoin}, {"drain", FaultKind::kDrain},
+    {"join", FaultKind::kJoin}, {"drain", FaultKind::kDrain}, {"corrupt", FaultKind::kCorrupt},
 };
 
 std::vector<std::string> SplitWords(std::string_view text) {
@@ -108,7 +108,7 @@ class FaultParser {
   Status ParseVerb() {
     const auto verb = next_ < words_.size() ? kVerbs.find(words_[0]) : kVerbs.end();
     if (verb == kVerbs.end()) {
-      return Expected("kill, stop, continue, slow, cut, delay, join or drain");
+      return Expected("kill, stop, continue, slow, cut, delay, corrupt, join or drain");
     }
     ++next_;
     fault_.kind = verb->second;
@@ -135,6 +135,9 @@ class FaultParser {
     }
     if (fault_.target == "all" && fault_.kind != FaultKind::kCut) {
       return InvalidArgument("only a cut may meet all: 'cut all to NAME'");
+    }
+    if (fault_.target == "trainer" && fault_.kind == FaultKind::kCorrupt) {
+      return InvalidArgument("corrupt: the trainer computes no gradients; name a worker");
     }
     if (fault_.target == "trainer" && fault_.kind == FaultKind::kDrain) {
       return InvalidArgument("drain: the trainer cannot be drained; kill it, or end the run");
@@ -164,7 +167,8 @@ class FaultParser {
     }
     if (Take("every")) return TakeTime(&line_.every.emplace());
     const bool may_last = kind == FaultKind::kStop || kind == FaultKind::kSlow ||
-                          kind == FaultKind::kCut || kind == FaultKind::kDelay;
+                          kind == FaultKind::kCut || kind == FaultKind::kDelay ||
+                          kind == FaultKind::kCorrupt;
     if (may_last && Take("for")) return TakeTime(&line_.lasts.emplace());
     if (kind == FaultKind::kSlow && Take("by")) return TakeFactor();
     if (kind == FaultKind::kDelay && Take("by")) return TakeTime(&fault_.amount);
@@ -262,6 +266,7 @@ const std::string_view kChaosGrammar =
   cut TARGET from NAME [for T]   none between the two
   cut TARGET to NAME|all [for T] none in this direction; 'cut all to NAME' is the opposite one
   delay TARGET by T [for T]      every message from or to TARGET is T later
+  corrupt TARGET [for T]         flips a bit of every gradient that it receives or returns
   join [N]                       one more worker, or N
   drain TARGET [grace T]         SIGTERM, and SIGKILL after the grace period (30s)
 TARGET: worker-3, trainer, any, or 'any of stage 2' (any: a worker, drawn from the seed).

@@ -53,7 +53,7 @@ Result<FaultRules> ParseFaultRules(std::string_view text) {
     std::istringstream words(line);
     std::string verb, rest;
     FaultRule rule;
-    if (!(words >> verb) || verb == "hold") continue;
+    if (!(words >> verb) || verb == "hold" || verb == "corrupt") continue;
     bool good = static_cast<bool>(words >> rule.from >> rule.to);
     if (good && verb == "delay") {
       long ms = 0;

@@ -3,7 +3,8 @@
 //
 // As text, one rule a line: `cut FROM TO` or `delay FROM TO MILLISECONDS`, where FROM and TO are
 // ids ("worker-3", "trainer") or `*`, which matches all ids but observers: they only look at a job
-// and take no part in the experiment. Lines that begin with `hold` are holds.h's.
+// and take no part in the experiment. Lines that begin with `hold` are holds.h's,
+// those with `corrupt` corruption.h's.
 #pragma once
 
 #include <optional>

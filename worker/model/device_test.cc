@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <future>
 #include <map>
 #include <memory>
@@ -415,6 +416,43 @@ TEST(DeviceTest, WhatCannotBeReadIsRefusedAtOnceAndTheGraphStays) {
                         });
   EXPECT_TRUE(refused);
   EXPECT_TRUE(stage->Backward(KeyOf(0, 0, 0), boundary->boundary).ok());
+}
+
+/// The digest of the gradients of one microbatch, whose last boundary gets this gradient.
+std::uint64_t GradientsDigest(StageOptions options, std::shared_ptr<FakeDevice> device,
+                              const Bytes& gradient) {
+  options.streams = std::move(device);
+  const Batch batch(2, 9, 1, options.config.vocab_size);
+  const auto stage = MakeStage(options, 0);
+  EXPECT_TRUE(stage->Forward(KeyOf(0, 0, 0), Version(0), batch.tokens, Bytes(), true).ok());
+  std::promise<std::uint64_t> digest;
+  stage->SubmitBackward(KeyOf(0, 0, 0), gradient, [&](const Result<BackwardResult>& result) {
+    digest.set_value(result.ok() ? result->gradients : 0);
+  });
+  return digest.get_future().get();
+}
+
+TEST(DeviceTest, TheDigestOfGradientsTellsOneBit) {
+  StageOptions options = testing::OptionsOf(testing::Cases().front(), {3});
+  options.accumulation = api::Accumulation::kExact;
+  const Batch batch(2, 9, 1, options.config.vocab_size);
+  const auto boundary =
+      MakeStage(options, 0)->Forward(KeyOf(0, 0, 0), Version(0), batch.tokens, Bytes(), true);
+  ASSERT_TRUE(boundary.ok());
+  const Bytes& right = boundary->boundary;
+  const Bytes wrong = Bytes::Make(right.size(), [&](std::byte* to) {
+    std::memcpy(to, right.data(), right.size());
+    to[right.size() / 2] ^= std::byte{0x10};
+  });
+  EXPECT_EQ(GradientsDigest(options, nullptr, right), 0u) << "nobody has asked for it";
+  options.audited = true;
+  for (const bool on_device : {false, true}) {
+    const auto device = [&] { return on_device ? std::make_shared<FakeDevice>(5) : nullptr; };
+    const std::uint64_t expected = GradientsDigest(options, device(), right);
+    EXPECT_NE(expected, 0u);
+    EXPECT_EQ(GradientsDigest(options, device(), right), expected);
+    EXPECT_NE(GradientsDigest(options, device(), wrong), expected);
+  }
 }
 
 }  // namespace

@@ -88,6 +88,9 @@ struct StageOptions {
   LocalOptions local = {};
   /// Only this part of the stage, as ComputePartLayout says. Its boundaries carry float32.
   std::optional<Slice> part = {};
+  /// Whether BackwardResult::gradients is wanted (docs/protocol.md, rule 33). Requires
+  /// Accumulation::kExact, and not Residency::kSwap.
+  bool audited = false;
   /// Whether Apply and the optimizer's state are wanted. If not, there are no moments.
   bool updates = true;
   /// How bytes reach the device; null: as `device` needs. Tests put one here that is late.
@@ -116,6 +119,8 @@ struct BackwardResult {
   Bytes gradient;    ///< the encoding of g_s; empty on stage 0
   bool fits = true;  ///< whether the range of the waiting gradients allows Fold to take them;
                      ///< always with float accumulation
+  std::uint64_t gradients = 0;  ///< with StageOptions::audited, a digest of the waiting gradients:
+                                ///< equal on stages of one numeric class that computed the same
 };
 
 /// Takes what a stage computes when it is there: on the CPU before the call that asks for it

@@ -9,6 +9,7 @@
 #include "api/format/enum_names.h"
 #include "base/exit.h"
 #include "base/log.h"
+#include "worker/chaos/corruption.h"
 #include "worker/chaos/holds.h"
 #include "worker/model/attention.h"
 #include "worker/model/numeric_class.h"
@@ -57,6 +58,9 @@ Result<stage::WorkerOptions> OptionsOf(const WorkerFlags& flags) {
     const auto point = std::make_shared<chaos::HoldPoint>(flags.chaos_file, options.id);
     options.at_phase = [point](chaos::WorkPhase phase, protocol::Step step) {
       point->Pass(phase, step);
+    };
+    options.errs = [file = flags.chaos_file, self = flags.id] {
+      return chaos::IsCorrupt(file, self);
     };
   }
   return options;

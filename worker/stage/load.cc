@@ -90,7 +90,8 @@ model::StageOptions OptionsOf(const api::SwarmJob& job, std::uint64_t stage,
           .device = device,
           .residency = job.spec.pipeline.residency.value_or(api::Residency::kResident),
           .swap = SwapOptionsOf(job),
-          .local = LocalOptionsOf(job)};
+          .local = LocalOptionsOf(job),
+          .audited = training.audit.fraction > 0};
 }
 
 namespace {

@@ -6,6 +6,7 @@
 #include "api/model/memory.h"
 #include "base/log.h"
 #include "worker/protocol/roster.h"
+#include "worker/stage/task_digests.h"
 
 namespace swarm::stage {
 
@@ -246,24 +247,29 @@ void ReplicaRunner::Do(const protocol::action::RunForward& a) {
   if (input == nullptr) return;
   parts_.compute.PostTask(
       a.key, ComputeKind::kForward,
-      [this, a, stage = stage_, frame = input->frame,
+      [this, a, stage = stage_, audited = IsAudited(input->frame), frame = input->frame,
        boundary = payloads_.TakeBoundary(a.key)](const std::shared_ptr<Compute::Turn>& turn) {
         const std::vector<std::int32_t> ids = TokensOf(frame);
+        const std::uint64_t input = audited ? InputDigest(frame, boundary) : 0;
         if (a.keep_graph) EnterPhase(chaos::WorkPhase::kForward, a.key.step);
-        stage->SubmitForward(
-            a.key, a.version, {frame.sequences, frame.tokens_per_sequence, ids}, boundary,
-            a.keep_graph, [this, a, frame, turn](Result<model::ForwardResult> result) {
-              const double seconds = turn->Finish();
-              parts_.control.Post([this, a, frame, result = std::move(result), seconds]() mutable {
-                OnForward(a, frame, std::move(result), seconds);
-              });
-            });
+        stage->SubmitForward(a.key, a.version, {frame.sequences, frame.tokens_per_sequence, ids},
+                             boundary, a.keep_graph,
+                             [this, a, frame, turn, input](Result<model::ForwardResult> result) {
+                               const double seconds = turn->Finish();
+                               protocol::TaskDigests digests;
+                               if (input != 0 && result.ok())
+                                 digests = {input, OutputDigest(*result)};
+                               parts_.control.Post([this, a, frame, result = std::move(result),
+                                                    seconds, digests]() mutable {
+                                 OnForward(a, frame, std::move(result), seconds, digests);
+                               });
+                             });
       });
 }
 
 void ReplicaRunner::OnForward(const protocol::action::RunForward& task,
                               const protocol::Forward& frame, Result<model::ForwardResult> result,
-                              double seconds) {
+                              double seconds, const protocol::TaskDigests& digests) {
   const TaskKey& key = task.key;
   if (!IsCurrent(key.generation)) return;
   // Commits do not wait behind tasks: an evaluation that was issued twice, or a task that
@@ -280,27 +286,35 @@ void ReplicaRunner::OnForward(const protocol::action::RunForward& task,
   const std::uint64_t bytes = result->boundary.size();
   payloads_.KeepOutput(key, std::move(result->boundary));
   if (task.keep_graph) payloads_.NoteGraph(key, GraphBytesOf(frame));
-  Carry(replica_->OnForwardDone(key, result->loss, {seconds, bytes}));
+  Carry(replica_->OnForwardDone(key, result->loss, {seconds, bytes}, digests));
 }
 
 void ReplicaRunner::Do(const protocol::action::RunBackward& a) {
+  const Payloads::Input* input = payloads_.FindInput(a.key);
   parts_.compute.PostTask(
       a.key, ComputeKind::kBackward,
-      [this, key = a.key, stage = stage_,
+      [this, key = a.key, stage = stage_, audited = input != nullptr && IsAudited(input->frame),
        gradient = payloads_.TakeGradient(a.key)](const std::shared_ptr<Compute::Turn>& turn) {
         EnterPhase(chaos::WorkPhase::kBackward, key.step);
+        const bool errs = parts_.options.errs && parts_.options.errs();
+        const std::uint64_t taken = audited ? DigestOfBytes(gradient) : 0;
         stage->SubmitBackward(
-            key, gradient, [this, key, turn](Result<model::BackwardResult> result) {
+            key, errs ? Corrupted(gradient) : gradient,
+            [this, key, turn, audited, errs, taken](Result<model::BackwardResult> result) {
               const double seconds = turn->Finish();
-              parts_.control.Post([this, key, result = std::move(result), seconds]() mutable {
-                OnBackward(key, std::move(result), seconds);
-              });
+              if (errs && result.ok()) result->gradient = Corrupted(result->gradient);
+              protocol::TaskDigests digests;
+              if (audited && result.ok()) digests = {taken, OutputDigest(*result)};
+              parts_.control.Post(
+                  [this, key, result = std::move(result), seconds, digests]() mutable {
+                    OnBackward(key, std::move(result), seconds, digests);
+                  });
             });
       });
 }
 
 void ReplicaRunner::OnBackward(const TaskKey& key, Result<model::BackwardResult> result,
-                               double seconds) {
+                               double seconds, const protocol::TaskDigests& digests) {
   if (!IsCurrent(key.generation)) return;
   if (result.status().code() == StatusCode::kNotFound) {
     LOG_DEBUG("the attempt was closed before its backward");
@@ -313,7 +327,7 @@ void ReplicaRunner::OnBackward(const TaskKey& key, Result<model::BackwardResult>
   parts_.metrics.backward_seconds.Observe(seconds);
   const std::uint64_t bytes = result->gradient.size();
   payloads_.KeepReturned(key, std::move(result->gradient));
-  Carry(replica_->OnBackwardDone(key, {seconds, bytes}, result->fits));
+  Carry(replica_->OnBackwardDone(key, {seconds, bytes}, result->fits, digests));
 }
 
 /// Empty for a worker that is not in the roster.

@@ -75,6 +75,11 @@ class ReplicaRunner {
   void EnterPhase(chaos::WorkPhase phase, protocol::Step step) const {
     if (parts_.options.at_phase) parts_.options.at_phase(phase, step);
   }
+  /// The trainer may compare the task's results with those of others. Which ones it does compare,
+  /// no worker knows.
+  bool IsAudited(const protocol::Forward& frame) const {
+    return job_.spec.training.audit.fraction > 0 && frame.kind == protocol::TaskKind::kTrain;
+  }
   /// Bytes of the step's sum of each group.
   std::map<protocol::GroupIndex, std::uint64_t> GroupBytes(protocol::Step step) const;
   /// Of a microbatch between forward and backward, estimated.
@@ -85,9 +90,10 @@ class ReplicaRunner {
   void Follow(const protocol::Message& message);
   void OnGradients(const protocol::CommitRecord& record, Result<std::vector<Bytes>> gradients);
   void OnForward(const protocol::action::RunForward& task, const protocol::Forward& frame,
-                 Result<model::ForwardResult> result, double seconds);
+                 Result<model::ForwardResult> result, double seconds,
+                 const protocol::TaskDigests& digests);
   void OnBackward(const protocol::TaskKey& key, Result<model::BackwardResult> result,
-                  double seconds);
+                  double seconds, const protocol::TaskDigests& digests);
   /// Of the own group's parts, none if the job's updates are not divided.
   std::size_t CountParts() const;
   /// The moments that a sum waited for are here.

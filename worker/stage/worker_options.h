@@ -37,6 +37,9 @@ struct WorkerOptions {
   /// Called on the compute thread when a piece of work on a training step begins; may block it.
   /// Empty outside of experiments.
   std::function<void(chaos::WorkPhase, protocol::Step)> at_phase = {};
+  /// Called on the compute thread before a backward: whether it is to be wrong by a bit. Empty
+  /// outside of experiments.
+  std::function<bool()> errs = {};
   /// False: the trainer hears nothing of this worker's links. Experiments compare with that.
   bool reports_links = true;
   /// Called on the compute thread. Experiments without training replace it.

@@ -41,6 +41,9 @@ void AppendHistory(const protocol::JobStatus& status, std::vector<MetricSample>*
   append(Metric::kTrainerRollbacks, status.counts.rollbacks);
   append(Metric::kTrainerReplays, status.counts.replays);
   append(Metric::kTrainerRevocations, status.counts.revocations);
+  append(Metric::kTrainerAudits, status.counts.audits);
+  append(Metric::kTrainerAuditsWrong, status.counts.audits_wrong);
+  append(Metric::kTrainerAuditsUndecided, status.counts.audits_undecided);
 }
 
 }  // namespace

@@ -5,12 +5,14 @@
 #include <filesystem>
 #include <fstream>
 #include <mutex>
+#include <random>
 
 #include "api/format/enum_names.h"
 #include "api/model/boundary.h"
 #include "api/model/memory.h"
 #include "api/parse.h"
 #include "base/log.h"
+#include "base/rng.h"
 #include "worker/checkpoint/checkpoint.h"
 #include "worker/model/layout/layout.h"
 #include "worker/optim/schedule.h"
@@ -23,6 +25,12 @@ namespace {
 double UnixEpoch() {
   const auto wall = std::chrono::system_clock::now().time_since_epoch();
   return std::chrono::duration<double>(wall).count() - ToSeconds(Clock::now().time_since_epoch());
+}
+
+/// Which microbatches are audited, no worker can compute: the seed is in no message.
+std::uint64_t DrawAuditSeed() {
+  std::random_device random;
+  return MixAll(random(), random(), random());
 }
 
 bool UsesBucket(const api::Spec& spec) {
@@ -159,6 +167,8 @@ Result<Preparation> Prepare(const TrainerOptions& options) {
                  .probes = ProbesOf(spec),
                  .max_grad_norm = spec.training.maxGradNorm,
                  .seed = spec.training.seed,
+                 .audit_fraction = spec.training.audit.fraction,
+                 .audit_seed = DrawAuditSeed(),
                  .learning_rate =
                      [spec](protocol::Step step) {
                        return optim::LearningRate(step.value, spec.optimizer, spec.schedule,

@@ -134,7 +134,8 @@ DecoderStage::DecoderStage(const StageOptions& options, Layout layout, Ways ways
       positions_(options.config, device_),
       fixed_in_basis_(options.step_mode == api::StepMode::kDelayed ? 2 : 1),
       parameters_(layout_, options, device_, *ways_.state, *ways_.sums, ways_.given),
-      gradients_(layout_, device_, options.accumulation, options.microbatches, *ways_.sums),
+      gradients_(layout_, device_, options.accumulation, options.microbatches, options.audited,
+                 *ways_.sums),
       scale_levels_(options.accumulation) {}
 
 void DecoderStage::InitRandom(std::uint64_t seed) {
@@ -479,20 +480,22 @@ Status DecoderStage::Differentiate(const TaskKey& key, const Bytes& gradient,
   }
   if (!gradients.rows.empty()) gradients.tokens = graph.pass.ids_on_host.flatten();
   gradients_.Put(key, std::move(gradients));
-  const auto fits = std::make_shared<bool>(true);
-  const auto sent = [done, fits](Result<Bytes> gradient) {
-    done(gradient.ok() ? Result<BackwardResult>({*std::move(gradient), *fits}) : gradient.status());
+  const auto measured = std::make_shared<GradientStore::Measured>();
+  const auto sent = [done, measured](Result<Bytes> gradient) {
+    done(gradient.ok()
+             ? Result<BackwardResult>({*std::move(gradient), measured->fits, measured->digest})
+             : gradient.status());
   };
   const std::vector<int> exponents = ExponentsOf(key.step);
   const auto measurement = gradients_.Measure(key, exponents);
-  if (!measurement) *fits = gradients_.Fits(key, exponents);
+  if (!measurement) *measured = gradients_.MeasureHere(key, exponents);
   const bool returns = graph.pass.input.defined();
   if (measurement) {
     // What is sent comes in order: this before the gradient.
-    port_->Send(*loss_codec_, measurement->largest,
-                [take = measurement->take, fits, sent, returns](const Result<Bytes>& largest) {
-                  *fits = take(largest);
-                  if (!returns) sent(largest.ok() ? Result<Bytes>(Bytes()) : largest.status());
+    port_->Send(*loss_codec_, measurement->numbers,
+                [take = measurement->take, measured, sent, returns](const Result<Bytes>& numbers) {
+                  *measured = take(numbers);
+                  if (!returns) sent(numbers.ok() ? Result<Bytes>(Bytes()) : numbers.status());
                 });
   }
   if (returns) {

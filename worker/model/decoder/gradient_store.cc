@@ -10,6 +10,8 @@
 #include <numeric>
 #include <utility>
 
+#include "base/hash.h"
+#include "base/rng.h"
 #include "worker/checkpoint/pieces.h"
 #include "worker/model/task_text.h"
 #include "worker/optim/fixed_point.h"
@@ -29,16 +31,32 @@ std::span<const float> Floats(const at::Tensor& tensor) {
   return {tensor.const_data_ptr<float>(), static_cast<std::size_t>(tensor.numel())};
 }
 
+/// A number of a tensor's bits, int64, where the tensor is: their sum with odd weights, of
+/// integers, so that it does not depend on the order. A change of one element always changes it.
+at::Tensor ChecksumOf(const at::Tensor& values) {
+  constexpr std::int64_t kAtOnce = 1 << 24;  // bounds the memory that this takes
+  const at::Tensor bits = values.view(at::kInt);
+  at::Tensor sum = at::zeros({}, bits.options().dtype(at::kLong));
+  for (std::int64_t begin = 0; begin < bits.numel(); begin += kAtOnce) {
+    const std::int64_t count = std::min(kAtOnce, bits.numel() - begin);
+    const at::Tensor weights =
+        at::arange(begin, begin + count, sum.options()).mul_(2).add_(1).mul_(0x2545f4914f6cdd1d);
+    sum.add_(bits.narrow(0, begin, count).to(at::kLong).mul_(weights).sum());
+  }
+  return sum;
+}
+
 }  // namespace
 
 GradientStore::GradientStore(const Layout& layout, at::Device device,
                              api::Accumulation accumulation, std::uint64_t microbatches,
-                             StateMemory& memory)
+                             bool audited, StateMemory& memory)
     : layout_(layout),
       memory_(memory),
       device_(device),
       accumulation_(accumulation),
       contribution_bits_(optim::ContributionBits(microbatches)),
+      audited_(audited),
       kernels_(MakeStateKernels(device)) {
   if (memory.on_host() || exact()) return;
   const bool has_pieces = std::ranges::any_of(layout.groups, [](const ParameterGroup& group) {
@@ -162,21 +180,27 @@ std::optional<GradientStore::Measurement> GradientStore::Measure(
   waiting.parts = PartsOf(waiting.gradients);
   if (waiting.parts.empty()) return {};
   waiting.magnitudes = MagnitudesOf(waiting.parts);
-  std::vector<at::Tensor> largest;
+  std::vector<at::Tensor> largest, checksums;
   for (const Part& part : waiting.parts) {
     largest.push_back(part.values.abs().max());  // NaN where there is one
+    if (audited_) checksums.push_back(ChecksumOf(part.values));
   }
+  at::Tensor numbers = at::stack(largest);
+  if (audited_) numbers = at::cat({numbers, at::stack(checksums).view(at::kFloat)});
   const auto promise = std::make_shared<std::promise<Result<Bytes>>>();
   waiting.largest = promise->get_future().share();
-  return Measurement{at::stack(largest), [promise, magnitudes = waiting.magnitudes, key, exponents,
-                                          &slots = layout_.slots,
-                                          bits = contribution_bits_](const Result<Bytes>& bytes) {
-                       promise->set_value(bytes);
-                       if (!bytes.ok()) return true;
-                       std::vector<Magnitude> measured = magnitudes;
-                       TakeLargest(*bytes, measured);
-                       return CheckRange(measured, key, slots, exponents, bits).ok();
-                     }};
+  return Measurement{
+      numbers, [promise, magnitudes = waiting.magnitudes, key, exponents, &slots = layout_.slots,
+                bits = contribution_bits_](const Result<Bytes>& bytes) {
+        const std::size_t size = magnitudes.size() * sizeof(float);
+        promise->set_value(bytes.ok() ? Result<Bytes>(bytes->Slice(0, size)) : bytes);
+        if (!bytes.ok()) return Measured();
+        std::vector<Magnitude> measured = magnitudes;
+        TakeLargest(bytes->Slice(0, size), measured);
+        const Bytes rest = bytes->Slice(size, bytes->size() - size);
+        return Measured{CheckRange(measured, key, slots, exponents, bits).ok(),
+                        rest.empty() ? 0 : ComputeDigest(rest.span()).low};
+      }};
 }
 
 std::vector<Magnitude> GradientStore::MagnitudesOf(const std::vector<Part>& parts) {
@@ -192,12 +216,21 @@ void GradientStore::TakeLargest(const Bytes& largest, std::vector<Magnitude>& ma
   }
 }
 
-bool GradientStore::Fits(const TaskKey& key, const std::vector<int>& exponents) {
+GradientStore::Measured GradientStore::MeasureHere(const TaskKey& key,
+                                                   const std::vector<int>& exponents) {
   const auto found = waiting_.find(key);
-  if (!exact() || found == waiting_.end()) return true;
+  if (!exact() || found == waiting_.end()) return {};
   Waiting& waiting = found->second;
-  return !AwaitMagnitudes(waiting).ok() ||
-         CheckRange(waiting.magnitudes, key, layout_.slots, exponents, contribution_bits_).ok();
+  if (!AwaitMagnitudes(waiting).ok()) return {};
+  Measured measured;
+  measured.fits =
+      CheckRange(waiting.magnitudes, key, layout_.slots, exponents, contribution_bits_).ok();
+  for (const Part& part : waiting.parts) {
+    if (!audited_) break;
+    const Digest digest = ComputeDigest(std::as_bytes(Floats(part.values)));
+    measured.digest = MixAll(measured.digest, part.slot, digest.low);
+  }
+  return measured;
 }
 
 Status GradientStore::FoldIntegers(Waiting& waiting, const TaskKey& key,

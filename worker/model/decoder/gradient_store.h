@@ -38,24 +38,30 @@ struct MicrobatchGradients {
 class GradientStore {
  public:
   /// `layout` and `memory`, which has the sums, must outlive this.
+  /// `audited`: digests of gradients are wanted.
   GradientStore(const Layout& layout, at::Device device, api::Accumulation accumulation,
-                std::uint64_t microbatches, StateMemory& memory);
+                std::uint64_t microbatches, bool audited, StateMemory& memory);
 
   bool Waits(const TaskKey& key) const { return waiting_.contains(key); }
   void Put(const TaskKey& key, MicrobatchGradients gradients);
   void Drop(const TaskKey& key) { waiting_.erase(key); }
 
-  /// Whether the waiting gradients of `key` fit, as BackwardResult::fits says. `exponents`, one for
-  /// each of Layout::slots, are the step's; none for floats. Requires sums on the host.
-  bool Fits(const TaskKey& key, const std::vector<int>& exponents);
+  /// What is known of waiting gradients: as BackwardResult says.
+  struct Measured {
+    bool fits = true;
+    std::uint64_t digest = 0;
+  };
+  /// Measures the waiting gradients of `key`. `exponents`, one for each of Layout::slots, are the
+  /// step's; none for floats. Requires sums on the host.
+  Measured MeasureHere(const TaskKey& key, const std::vector<int>& exponents);
   /// The same of a device, which does not know at once.
   struct Measurement {
-    at::Tensor largest;  ///< float32, on the device: what is to come to the host
-    /// Takes it there, once, on any thread; it may outlive the store, but not the layout. Whether
-    /// the gradients fit; true if it did not come.
-    std::function<bool(const Result<Bytes>& largest)> take;
+    at::Tensor numbers;  ///< float32, on the device: what is to come to the host
+    /// Takes it there, once, on any thread; it may outlive the store, but not the layout. If it did
+    /// not come, the gradients fit.
+    std::function<Measured(const Result<Bytes>& numbers)> take;
   };
-  /// None where Fits is to be asked.
+  /// None where MeasureHere is to be asked.
   std::optional<Measurement> Measure(const TaskKey& key, const std::vector<int>& exponents);
   /// As Stage::Fold.
   Status Fold(const TaskKey& key, const std::vector<int>& exponents);
@@ -133,6 +139,7 @@ class GradientStore {
   const at::Device device_;
   const api::Accumulation accumulation_;
   const int contribution_bits_;
+  const bool audited_;
   /// The norms of the parts of a group's sum, on a device, as they are behind the event. From any
   /// thread.
   Result<std::vector<double>> NormsBehind(const device::Event& event, const StateBlock& sum,
