@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Builds the images of operator and worker, and the base and the pause image under them, without a
 # container engine and without compiling again what `make build` has built:
-#   e2e/images.sh BUILD_FOLDER OUT [cpu|cuda]   writes OUT/{operator,worker,pause}.tar, OUT/{operator,worker}.tag
+#   e2e/images.sh BUILD_FOLDER OUT [cpu|cuda]   writes OUT/{operator,worker,pause}.tar, and of operator and worker
+#                                               OUT/NAME.tag and the bill of materials OUT/NAME.cdx.json
 # cuda: BUILD_FOLDER is the preset's, and SWARM_LIBTORCH the folder torch/ of an installed wheel of PyTorch, with its
 # dependencies beside it.
 # Base image and layers are kept in kube/store below SWARM_DEPS, so the next time takes seconds.
@@ -52,17 +53,31 @@ save() { # name, image
   in_store push -q "$2" "docker-archive:$out/$1.tar:$2" >/dev/null
 }
 
+# What is in the image, from its own list of packages.
+list_materials() { # name, image, what scripts/dist/sbom.py calls it
+  local container mounted
+  container=$(in_store from "$2")
+  mounted=$(in_store mount "$container")
+  cp "$mounted/var/lib/dpkg/status" "$work/$1.status"
+  in_store rm "$container" >/dev/null
+  scripts/dist/sbom.py "$3" "$work/$1.status" "$libtorch" "$out/$1.cdx.json"
+}
+
 # The content of an image gives it its name, so it is built and unpacked again only when the content
 # has changed.
 make_image() { # name, dockerfile, target, context
-  local name=$1 dockerfile=$2 target=$3 context=$4 digest tag
+  local name=$1 dockerfile=$2 target=$3 context=$4 digest tag revision
+  revision=$(git rev-parse HEAD 2>/dev/null || echo unknown)
   digest=$( (cat "$dockerfile"; cd "$context" && find . -type f -print0 | sort -z | xargs -0 sha256sum) | sha256sum | head -c 12)
   tag=localhost/swarmjob-$name:$digest
-  if [ "$(cat "$out/$name.tag" 2>/dev/null)" != "$tag" ] || [ ! -f "$out/$name.tar" ]; then
+  if [ "$(cat "$out/$name.tag" 2>/dev/null)" != "$tag" ] || [ ! -f "$out/$name.tar" ] ||
+    [ ! -f "$out/$name.cdx.json" ]; then
     echo "e2e: building the image of the $name"
-    in_store bud -q --isolation chroot --layers --build-arg "BASE=$base" ${target:+--target "$target"} \
-      -f "$dockerfile" -t "$tag" "$context" >"$work/$name.log" 2>&1 || { tail -n 30 "$work/$name.log" >&2; exit 1; }
+    in_store bud -q --isolation chroot --layers --build-arg "BASE=$base" --build-arg "REVISION=$revision" \
+      ${target:+--target "$target"} -f "$dockerfile" -t "$tag" "$context" \
+      >"$work/$name.log" 2>&1 || { tail -n 30 "$work/$name.log" >&2; exit 1; }
     save "$name" "$tag"
+    list_materials "$name" "$tag" "${target:-operator}"
     [ ! -f "$out/$name.tag" ] || in_store rmi -f "$(cat "$out/$name.tag")" >/dev/null 2>&1 || true
     in_store rmi --prune >/dev/null 2>&1 || true
     echo "$tag" >"$out/$name.tag"

@@ -2,11 +2,14 @@
 
 import dataclasses
 import json
+import os
 import pathlib
 import re
 import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+DEPS = pathlib.Path(os.environ.get("SWARM_DEPS") or ROOT / ".deps")
+RUST_TARGET = "x86_64-unknown-linux-gnu"
 
 # Debian's packages of which code is compiled into the programs: headers, of which no library is left to be seen.
 # libgomp1: the wheel of PyTorch has a copy of it.
@@ -21,6 +24,7 @@ class Component:
     name: str
     version: str
     source: str  # of a deb its source package, else ""
+    license: str  # as an SPDX expression, or "" where the package has only a text
     texts: tuple  # ((name, path), ...): its licenses
 
 
@@ -45,20 +49,22 @@ def of_debian(libraries):
         line = output_of("dpkg-query", "-W", "-f", "${Version}\t${source:Package}\t${source:Version}\n", package)
         version, source, source_version = line.splitlines()[0].split("\t")
         text = pathlib.Path("/usr/share/doc", package, "copyright")
-        yield Component("deb", package, version, f"{source} {source_version}", (("copyright", text),))
+        yield Component("deb", package, version, f"{source} {source_version}", "", (("copyright", text),))
 
 
-def of_crates(target):
+def of_crates():
     """The crates of the module that reads tokenizers, with what they compile of others."""
     manifest = ROOT / "worker/data/huggingface/Cargo.toml"
     found = json.loads(output_of("cargo", "metadata", "--format-version=1", "--locked", "--offline",
-                                 f"--filter-platform={target}", "--manifest-path", str(manifest)))
+                                 f"--filter-platform={RUST_TARGET}", "--manifest-path", str(manifest)))
     for package in found["packages"]:
         if package["source"]:
             folder = pathlib.Path(package["manifest_path"]).parent
             texts = tuple((str(path.relative_to(folder)).replace("/", "-"), path)
                           for path in sorted(folder.rglob("*")) if LICENSE_FILE.match(path.name) and path.is_file())
-            yield Component("cargo", package["name"], package["version"], "", texts)
+            # Old manifests write a slash where an expression has OR.
+            license_of = re.sub(" */ *", " OR ", package["license"] or "")
+            yield Component("cargo", package["name"], package["version"], "", license_of, texts)
 
 
 def of_rust():
@@ -70,7 +76,7 @@ def of_rust():
         texts = sorted(pathlib.Path("/usr/share/doc").glob("libstd-rust-*dev/copyright"))
     if not texts:
         raise LookupError(f"the licenses of Rust's library are neither in {folder} nor in Debian's libstd-rust-dev")
-    return Component("rust", "std", version, "", tuple((path.name, path) for path in texts))
+    return Component("rust", "std", version, "", "MIT OR Apache-2.0", tuple((path.name, path) for path in texts))
 
 
 def of_wheel(folder, name):
@@ -78,12 +84,25 @@ def of_wheel(folder, name):
     for licenses in folder.glob(f"{name}-*.dist-info/licenses"):
         version = licenses.parent.name.removeprefix(f"{name}-").removesuffix(".dist-info")
         texts = tuple((path.name, path) for path in sorted(licenses.iterdir()))
-        return Component("pypi", name, version, "", texts)
+        return Component("pypi", name, version, "", "", texts)
     raise LookupError(f"the licenses of {name} are not in {folder}: run `make deps`")
+
+
+def of_wheels(folder, pattern):
+    """All wheels in the folder whose names match the whole pattern."""
+    for info in sorted(folder.glob("*.dist-info")):
+        name, _, version = info.name.removesuffix(".dist-info").partition("-")
+        if re.fullmatch(pattern, name):
+            yield Component("pypi", name.replace("_", "-"), version, "", "", ())
+
+
+def debian_release():
+    """The release of Debian on which this is built, as "12"."""
+    return pathlib.Path("/etc/debian_version").read_text(encoding="utf-8").split(".")[0].strip()
 
 
 def of_page():
     """The library of the page that swarmctl and swarm-worker serve."""
     vendor = ROOT / "web/vendor"
     version = re.search(r"uplot@([0-9.]+)", (vendor / "fetch.sh").read_text(encoding="utf-8"), re.IGNORECASE)
-    return Component("npm", "uplot", version[1], "", (("LICENSE", vendor / "uPlot.LICENSE.txt"),))
+    return Component("npm", "uplot", version[1], "", "MIT", (("LICENSE", vendor / "uPlot.LICENSE.txt"),))

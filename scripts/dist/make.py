@@ -23,11 +23,10 @@ import components
 import elf
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-DEPS = pathlib.Path(os.environ.get("SWARM_DEPS") or ROOT / ".deps")
+DEPS = components.DEPS
 LIBTORCH = pathlib.Path(os.environ.get("SWARM_LIBTORCH") or DEPS / "wheels/torch")
 PROGRAMS = ("swarmctl", "swarm-operator", "swarm-worker")
 SHELLS = ("bash", "fish", "zsh")
-RUST_TARGET = "x86_64-unknown-linux-gnu"
 
 
 class DistError(Exception):
@@ -78,7 +77,7 @@ def check_libraries(tree):
 def place_licenses(tree, debian):
     """licenses/, with CONTENTS: a line for each component, its kind, name, version and source."""
     wheels = components.of_wheel(LIBTORCH.parent, "torch"), components.of_wheel(DEPS / "arrow", "pyarrow")
-    contents = sorted([*components.of_debian(debian), *components.of_crates(RUST_TARGET), components.of_rust(), *wheels,
+    contents = sorted([*components.of_debian(debian), *components.of_crates(), components.of_rust(), *wheels,
                        components.of_page()])
     for each in contents:
         folder = tree / "licenses" / each.kind / f"{each.name}-{each.version.replace(':', '.')}"
@@ -117,8 +116,8 @@ def place_texts(tree, version, chart):
     for name in "LICENSE", "CHANGELOG.md":
         shutil.copy(ROOT / name, tree)
     readme = (ROOT / "scripts/dist/README.md").read_text(encoding="utf-8")
-    debian = pathlib.Path("/etc/debian_version").read_text(encoding="utf-8").split(".")[0].strip()
-    (tree / "README.md").write_text(readme.replace("@VERSION@", version).replace("@DEBIAN@", debian), encoding="utf-8")
+    readme = readme.replace("@VERSION@", version).replace("@DEBIAN@", components.debian_release())
+    (tree / "README.md").write_text(readme, encoding="utf-8")
 
 
 def write_sums(folder, paths):

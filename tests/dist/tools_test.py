@@ -16,8 +16,10 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts/dist"))
 
 import archive  # noqa: E402
+import components  # noqa: E402
 import elf  # noqa: E402
 import releases  # noqa: E402
+import sbom  # noqa: E402
 
 BUILT = [pathlib.Path(name) for name in sys.argv[1:]]
 
@@ -65,6 +67,40 @@ class Releases(unittest.TestCase):
 
     def test_no_release_promises_a_private_symbol(self):
         self.assertEqual(releases.too_new(["GLIBC_PRIVATE"], "Debian 13"), ["GLIBC_PRIVATE"])
+
+
+STATUS = """Package: libssl3
+Status: install ok installed
+Source: openssl
+Version: 3.0.19-1~deb12u2
+
+Package: gone
+Status: deinstall ok config-files
+Version: 1.0
+
+Package: libspdlog1.10
+Status: install ok installed
+Version: 1:1.10.0+ds-0.4
+"""
+
+
+class Materials(unittest.TestCase):
+    def test_what_is_installed_is_listed_and_what_was_removed_is_not(self):
+        found = [(each.name, each.version, each.source) for each in sbom.installed(STATUS)]
+        self.assertEqual(found, [("libssl3", "3.0.19-1~deb12u2", "openssl"),
+                                 ("libspdlog1.10", "1:1.10.0+ds-0.4", "libspdlog1.10")])
+
+    def test_the_bill_has_each_component_once_by_an_address_that_scanners_know(self):
+        crate = components.Component("cargo", "regex", "1.13.2", "", "MIT OR Apache-2.0", ())
+        bill = sbom.document("swarm-worker", [crate, *sbom.installed(STATUS), crate], "12")
+        self.assertEqual([each["purl"] for each in bill["components"]],
+                         ["pkg:cargo/regex@1.13.2",
+                          "pkg:deb/debian/libspdlog1.10@1%3A1.10.0%2Bds-0.4?arch=amd64&distro=debian-12",
+                          "pkg:deb/debian/libssl3@3.0.19-1~deb12u2?arch=amd64&distro=debian-12"])
+        self.assertEqual(bill["components"][0]["licenses"], [{"expression": "MIT OR Apache-2.0"}])
+
+    def test_the_bill_names_what_it_is_of(self):
+        self.assertEqual(sbom.document("swarm-operator", [], "12")["metadata"]["component"]["name"], "swarm-operator")
 
 
 class Programs(unittest.TestCase):

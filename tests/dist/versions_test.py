@@ -41,6 +41,11 @@ class Versions(unittest.TestCase):
         self.assertEqual(found(f"{CRATE}/Cargo.toml", r'^version = "(.+)"$'), [VERSION])
         self.assertEqual(found(f"{CRATE}/Cargo.lock", r'^name = "swarm_huggingface"\nversion = "(.+)"$'), [VERSION])
 
+    def test_the_images_are_labelled_with_this_version(self):
+        for program in "operator", "worker":
+            labels = found(f"{program}/Dockerfile", r'org\.opencontainers\.image\.version="(.+)"')
+            self.assertEqual(set(labels), {VERSION}, program)
+
     def test_the_docs_push_images_of_this_version(self):
         self.assertEqual(set(found("docs/operator.md", r"REGISTRY/swarm-\w+:(\S+)")), {VERSION})
 
