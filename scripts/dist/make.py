@@ -90,12 +90,17 @@ def place_licenses(tree, debian):
     (tree / "licenses/CONTENTS").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def package_chart(work, out, version, seconds):
-    """The chart as helm packages it, without the times that helm notes. Returns its path."""
+def find_helm():
+    """The path of helm. Raises if there is none."""
     helm = next(filter(None, (shutil.which(name) for name in (DEPS / "kube/helm", "helm"))), None)
     if helm is None:
         raise DistError("no helm: install it, or build it by e2e/build.sh")
-    run(helm, "package", ROOT / "helm/swarmjob", "--destination", work)
+    return helm
+
+
+def package_chart(work, out, version, seconds):
+    """The chart as helm packages it, without the times that helm notes. Returns its path."""
+    run(find_helm(), "package", ROOT / "helm/swarmjob", "--destination", work)
     package = out / f"swarmjob-{version}.tgz"
     shutil.unpack_archive(work / package.name, work / "chart", filter="data")
     archive.write(work / "chart/swarmjob", package, "swarmjob", seconds)

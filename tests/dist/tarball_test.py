@@ -22,6 +22,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts/dist"))
 
 import elf  # noqa: E402
+import make  # noqa: E402
 import releases  # noqa: E402
 
 BUILD, DIST = map(pathlib.Path, sys.argv[1:3]) if len(sys.argv) == 3 else (None, None)
@@ -103,6 +104,35 @@ class Content(unittest.TestCase):
             if kind != "cargo":  # some crates name their license in their manifest alone
                 with self.subTest(component=name):
                     self.assertTrue(any(folder.iterdir()))
+
+
+class ChartInARegistry(unittest.TestCase):
+    def start_registry(self, folder):
+        """Starts a registry on a free port, and returns its address."""
+        if not shutil.which("docker-registry"):
+            self.skipTest("the program docker-registry, of Debian's package of that name, is not installed")
+        config = {"version": "0.1", "storage": {"filesystem": {"rootdirectory": str(folder / "blobs")}},
+                  "http": {"addr": "127.0.0.1:0"}}
+        (folder / "config.yml").write_text(json.dumps(config), encoding="utf-8")
+        registry = subprocess.Popen(["docker-registry", "serve", folder / "config.yml"], text=True,
+                                    stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        self.addCleanup(lambda: (registry.kill(), registry.communicate()))
+        for line in registry.stderr:
+            if at := re.search(r"listening on (127\.0\.0\.1:\d+)", line):
+                return at[1]
+        return self.fail("the registry ended before it listened")
+
+    def test_helm_pushes_it_and_pulls_the_same_bytes(self):
+        helm = make.find_helm()
+        folder = WORK / "registry"
+        folder.mkdir()
+        charts = f"oci://{self.start_registry(folder)}/charts"
+        (package,) = DIST.glob("swarmjob-*.tgz")
+        version = package.stem.removeprefix("swarmjob-")
+        subprocess.run([helm, "push", "--plain-http", package, charts], check=True, capture_output=True)
+        subprocess.run([helm, "pull", "--plain-http", f"{charts}/swarmjob", "--version", version, "--destination", folder],
+                       check=True, capture_output=True)
+        self.assertEqual((folder / package.name).read_bytes(), package.read_bytes())
 
 
 class CleanRoots(unittest.TestCase):
