@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Makes the tarball of a release from what `make build` has built, and the package of the chart:
 
-    scripts/dist/make.py BUILD_FOLDER OUT    writes OUT/swarmjob-VERSION-linux-x86_64.tar.gz, OUT/swarmjob-VERSION.tgz
-                                             and OUT/SHA256SUMS
+    scripts/dist/make.py BUILD_FOLDER OUT    writes OUT/swarmjob-VERSION-linux-x86_64.tar.gz, OUT/swarmjob-VERSION.tgz,
+                                             OUT/SHA256SUMS and OUT/NOTES.md, which the changelog says of the version
 
 The same build and commit give the same bytes. It is .tar.gz, since every Debian and Ubuntu can unpack that without
 installing anything. Libraries are found as for the worker's image (worker/image/collect.sh) and for machines with GPUs
@@ -21,6 +21,7 @@ import tempfile
 import archive
 import components
 import elf
+import notes
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DEPS = components.DEPS
@@ -160,6 +161,8 @@ def make(build, out):
         tarball = out / f"{name}.tar.gz"
         archive.write(tree, tarball, name, seconds)
     write_sums(out, [tarball, chart])
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    (out / "NOTES.md").write_text(notes.of_version(changelog, version), encoding="utf-8")
     return tarball
 
 

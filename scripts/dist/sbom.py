@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes the bill of materials of an image, CycloneDX in JSON: the packages of Debian that are installed in it, and what
-others wrote of what was copied into it:
+"""Writes the bill of materials of an image, CycloneDX in JSON: the packages of Debian that are installed in it, and
+what others wrote of what was copied into it:
 
     scripts/dist/sbom.py operator|cpu|cuda DPKG_STATUS LIBTORCH OUT
 

@@ -130,8 +130,8 @@ class ChartInARegistry(unittest.TestCase):
         (package,) = DIST.glob("swarmjob-*.tgz")
         version = package.stem.removeprefix("swarmjob-")
         subprocess.run([helm, "push", "--plain-http", package, charts], check=True, capture_output=True)
-        subprocess.run([helm, "pull", "--plain-http", f"{charts}/swarmjob", "--version", version, "--destination", folder],
-                       check=True, capture_output=True)
+        pull = [helm, "pull", "--plain-http", f"{charts}/swarmjob", "--version", version, "--destination", folder]
+        subprocess.run(pull, check=True, capture_output=True)
         self.assertEqual((folder / package.name).read_bytes(), package.read_bytes())
 
 

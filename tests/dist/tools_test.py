@@ -18,6 +18,7 @@ sys.path.insert(0, str(ROOT / "scripts/dist"))
 import archive  # noqa: E402
 import components  # noqa: E402
 import elf  # noqa: E402
+import notes  # noqa: E402
 import releases  # noqa: E402
 import sbom  # noqa: E402
 
@@ -67,6 +68,35 @@ class Releases(unittest.TestCase):
 
     def test_no_release_promises_a_private_symbol(self):
         self.assertEqual(releases.too_new(["GLIBC_PRIVATE"], "Debian 13"), ["GLIBC_PRIVATE"])
+
+
+CHANGELOG = """# Changelog
+
+## 0.2.0 (unreleased)
+
+- Jobs fly ([how](docs/wings.md), [how far](docs/numbers.md#far)).
+- The [page](docs/page.md) shows it.
+
+## 0.1.0 (2026-01-01)
+
+- Jobs walk.
+"""
+
+
+class Notes(unittest.TestCase):
+    def test_they_have_one_version_and_no_links(self):
+        self.assertEqual(notes.of_version(CHANGELOG, "0.2.0"),
+                         "# SwarmJob 0.2.0\n\n- Jobs fly.\n- The page shows it.\n")
+        self.assertEqual(notes.of_version(CHANGELOG, "0.1.0"), "# SwarmJob 0.1.0\n\n- Jobs walk.\n")
+
+    def test_a_version_of_which_nothing_is_said_is_an_error(self):
+        with self.assertRaisesRegex(LookupError, "nothing of 0.3.0"):
+            notes.of_version(CHANGELOG, "0.3.0")
+
+    def test_the_changelog_of_this_version_becomes_notes_without_a_link(self):
+        text = notes.of_version((ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), sbom.VERSION)
+        self.assertNotIn("](", text)
+        self.assertIn("### Training", text)
 
 
 STATUS = """Package: libssl3
