@@ -1,6 +1,6 @@
 // The section of the page that shows the account of a step.
 import { judge, ranges, squares } from '/account.js';
-import { byId, make, makeRow, say } from '/dom.js';
+import { byId, keep, make, makeRow, say, updateSoon, watchView } from '/dom.js';
 
 /** Beyond so many squares, the table alone says it. */
 const kSquaresMax = 4096;
@@ -13,18 +13,41 @@ let last = null;    // the last step that the page has heard of
 let asked = -Infinity;
 let busy = false;
 let due = 0;
+let visible = false;
 
 const step = () => byId('account-step');
 
-function makeSquares(rows, stage, microbatches) {
-  const element = make('div', 'squares'), cells = make('div');
-  squares(rows, stage, microbatches).forEach(({ worker, again }, microbatch) => {
-    const cell = make('i', `${again} w${worker === null ? 'none' : worker % kColours}`);
+function updateSquares(element, { stage, cells }) {
+  const [name, box] = element.children;
+  say(name, `Stage ${stage}`);
+  while (box.children.length > cells.length) box.lastChild.remove();
+  while (box.children.length < cells.length) box.append(make('i'));
+  cells.forEach(({ worker, again }, microbatch) => {
+    const cell = box.children[microbatch], look = `${again} w${worker === null ? 'none' : worker % kColours}`;
+    if (cell.className === look) return;
+    cell.className = look;
     cell.title = `microbatch ${microbatch}${again ? `, ${again}` : ''}`;
-    cells.append(cell);
   });
-  element.append(make('b', '', `Stage ${stage}`), cells);
+}
+
+function createSquares() {
+  const element = make('div', 'squares');
+  element.append(make('b'), make('div'));
   return element;
+}
+
+function createRow(inSquares) {
+  const row = makeRow(6);
+  if (inSquares) row.firstChild.append(make('i'), make('span'));
+  return row;
+}
+
+function updateRow(element, { row, place, inSquares }) {
+  const [head, ...cells] = element.children;
+  if (inSquares) head.firstChild.className = `swatch w${place % kColours}`;
+  say(inSquares ? head.lastChild : head, row.worker);
+  [row.stage, row.counted.length, ranges(row.counted) || '–', ranges(row.retried) || '–', ranges(row.replayed) || '–']
+    .forEach((text, i) => say(cells[i], String(text)));
 }
 
 function showAccount(account) {
@@ -35,18 +58,18 @@ function showAccount(account) {
   byId('account-problems').replaceChildren(...problems.slice(0, 20).map(problem => make('li', '', problem)));
   const inSquares = line && !line.adopted && microbatches * stages <= kSquaresMax;
   byId('account-keys').hidden = !inSquares;
-  byId('account-squares').replaceChildren(...(inSquares
-    ? Array.from({ length: stages }, (_, stage) => makeSquares(rows, stage, microbatches)) : []));
+  const drawn = !inSquares ? [] : Array.from({ length: stages }, (_, stage) =>
+    ({ stage, cells: squares(rows, stage, microbatches) }));
+  keep(byId('account-squares'), drawn, { key: ({ stage }) => String(stage), create: createSquares,
+    update: updateSoon(updateSquares) });
   const places = new Map();
-  byId('account-rows').replaceChildren(...rows.map(row => {
+  const placed = rows.map(row => {
     const place = places.get(row.stage) ?? 0;
     places.set(row.stage, place + 1);
-    const element = makeRow(6);
-    [row.worker, row.stage, row.counted.length, ranges(row.counted) || '–', ranges(row.retried) || '–',
-      ranges(row.replayed) || '–'].forEach((text, i) => say(element.children[i], String(text)));
-    if (inSquares) element.firstChild.prepend(make('i', `swatch w${place % kColours}`));
-    return element;
-  }));
+    return { row, place, inSquares };
+  });
+  keep(byId('account-rows'), placed, { key: ({ row }) => `${inSquares} ${row.stage} ${row.worker}`,
+    create: () => createRow(inSquares), update: updateSoon(updateRow) });
   byId('account-before').disabled = !line || line.step <= account.first;
   byId('account-after').disabled = !line || line.step >= account.last;
   if (line && document.activeElement !== step()) step().value = line.step;
@@ -75,15 +98,19 @@ export function showStep(number) {
   ask();
 }
 
-/** The run has come so far. */
+/** The run has come so far. Only an account that is on the screen follows. */
 export function followAccount(committed) {
-  if (committed === last || wanted !== null || document.hidden) return;
+  if (committed === last || wanted !== null || document.hidden || !visible) return;
   last = committed;
   clearTimeout(due);
   due = setTimeout(() => { if (wanted === null) ask(); }, Math.max(0, asked + kPeriodMs - performance.now()));
 }
 
 export function beginAccount() {
+  watchView(byId('account-section'), now => {
+    if (now && !visible && wanted === null) ask();
+    visible = now;
+  });
   const move = by => {
     const next = Number(step().value) + by;
     step().value = next;

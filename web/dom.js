@@ -22,14 +22,49 @@ export function keep(parent, items, { key, create, update }) {
   items.forEach((item, i) => {
     let child = there.get(key(item));
     there.delete(key(item));
-    if (!child) {
+    const isNew = !child;
+    if (isNew) {
       child = create(item);
       child.dataset.key = key(item);
     }
     if (parent.children[i] !== child) parent.insertBefore(child, parent.children[i] ?? null);
-    update(child, item);
+    update(child, item, isNew);
   });
   for (const child of there.values()) child.remove();
+}
+
+/** Of a frame for scripts: style, layout and paint of what they change take several times as long. */
+const kBudgetMs = 1;
+const pieces = new Map();  // by what they change, in the order in which they were asked for
+let drawing = 0;
+
+function drawSome() {
+  drawing = 0;
+  const end = performance.now() + kBudgetMs;
+  for (const [target, draw] of pieces) {
+    pieces.delete(target);
+    draw();
+    if (performance.now() >= end) break;
+  }
+  if (pieces.size) drawing = requestAnimationFrame(drawSome);
+}
+
+/** Draws it in one of the next frames, each of which draws a part of what waits: hundreds of workers cost no frame more
+ * than its time. What is asked again of a target that waits takes its place. */
+export function drawSoon(target, draw) {
+  pieces.set(target, draw);
+  drawing ||= requestAnimationFrame(drawSome);
+}
+
+/** For keep: fills an element that is new at once, and draws changes soon. */
+export const updateSoon = update => (element, item, isNew) => {
+  if (isNew) update(element, item);
+  else drawSoon(element, () => update(element, item));
+};
+
+/** Calls `changed` with whether the element is on the screen, or nearly. */
+export function watchView(element, changed) {
+  new IntersectionObserver(entries => changed(entries.at(-1).isIntersecting), { rootMargin: '200px' }).observe(element);
 }
 
 /** A row of a table, of which the first cell names the row. */

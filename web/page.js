@@ -1,7 +1,7 @@
 // The page on which people watch a job. It reads /events: first the whole state, then what is new. The functions of
 // view.js decide what it says; this puts it on the page.
 import { beginAccount, followAccount, showStep } from '/account_section.js';
-import { byId, colour, keep, make, makeRow, say } from '/dom.js';
+import { byId, colour, drawSoon, keep, make, makeRow, say, updateSoon, watchView } from '/dom.js';
 import { beginTimeline } from '/timeline_section.js';
 import {
   Curve, align, axisValue, curveWords, headWords, isOver, kMarks, moveRange, shortNumber, stageMap, stageSummary,
@@ -11,6 +11,8 @@ import {
 const kRetryMs = 2000;
 const kMarksMax = 2000;
 const kListedMarks = 200;
+/** In a curve of so many points a new one is hardly a pixel: it is drawn with others that come so long. */
+const kLongCurve = 1000, kLongCurveMs = 2000;
 const kKept = ['loss', 'validation', 'gradNorm', 'learningRate', 'seconds'];
 
 // ---- the state, as the trainer tells it ----
@@ -19,6 +21,8 @@ const live = { status: null, curves: {}, marks: [] };
 let zoom = null;  // [from, to] of the steps that are shown; null: the whole run
 let zoomed = {};  // curves between these
 let drawn = false;  // the curves as they are
+let drawnAt = -Infinity;
+let drawDue = 0;
 for (const name of kKept) live.curves[name] = new Curve();
 
 function takeState(state) {
@@ -26,6 +30,7 @@ function takeState(state) {
   for (const name of kKept) live.curves[name] = new Curve(state.curves[name]);
   live.marks = state.marks;
   drawn = false;
+  drawnAt = -Infinity;
   if (zoom) zoomTo(zoom);  // the steps may be others
 }
 
@@ -154,23 +159,39 @@ class Chart {
       },
     }, align(lines.map(() => new Curve())), this.plot);
     this.plot.addEventListener('keydown', onKey);
+    this.data = this.u.data;
+    this.visible = false;
+    this.stale = false;  // what is drawn is not the data
+    watchView(figure, visible => {
+      this.visible = visible;
+      if (visible) this.draw();
+    });
     new ResizeObserver(() => {
       if (this.plot.clientWidth > 0) this.u.setSize({ width: this.plot.clientWidth, height });
     }).observe(this.plot);
   }
 
+  /** The curves have changed. Where nobody sees them, only words do. */
   show() {
     const curves = this.lines.map(([name]) => curve(name));
-    this.u.setData(align(curves), zoom === null);
-    if (zoom) this.u.setScale('x', { min: zoom[0], max: zoom[1] });
+    this.data = align(curves);
+    this.stale = true;
     this.tell(this.u.cursor.idx);
     this.plot.setAttribute('aria-label', this.lines.map(([name, words], i) =>
       `${words}: ${curveWords(curves[i], this.format)}`).join('; '));
+    if (this.visible) this.draw();
+  }
+
+  draw() {
+    if (!this.stale) return;
+    this.stale = false;
+    this.u.setData(this.data, zoom === null);
+    if (zoom) this.u.setScale('x', { min: zoom[0], max: zoom[1] });
   }
 
   /** The values under the pointer, or else the last ones. */
   tell(index) {
-    const [xs, ...all] = this.u.data;
+    const [xs, ...all] = this.data;
     const last = ys => ys.findLastIndex(y => y !== null);
     const words = this.lines.map(([, name], i) => {
       const ys = all[i], at = index ?? last(ys);
@@ -216,8 +237,19 @@ function onKey(event) {
 }
 
 function showCurves() {
+  clearTimeout(drawDue);
+  drawDue = 0;
   drawn = true;
-  for (const chart of charts) chart.show();
+  drawnAt = performance.now();
+  for (const chart of charts) drawSoon(chart, () => chart.show());
+}
+
+function showNewCurves() {
+  if (drawn || drawDue || zoom) return;
+  const pause = live.curves.loss.xs.length > kLongCurve ? kLongCurveMs : 0;
+  const wait = drawnAt + pause - performance.now();
+  if (wait <= 0) showCurves();
+  else drawDue = setTimeout(showCurves, wait);
 }
 
 let listed = null;
@@ -275,7 +307,7 @@ function updateStage(element, stage) {
   element.classList.toggle('slowest', stage.slowest);
   heading.querySelector('.badge').hidden = !stage.slowest;
   say(rate, stage.tiles.length ? `${shortNumber(stage.rate)} microbatches/s` : 'no worker');
-  keep(tiles, stage.tiles, { key: tile => tile.id, create: createTile, update: updateTile });
+  keep(tiles, stage.tiles, { key: tile => tile.id, create: createTile, update: updateSoon(updateTile) });
 }
 
 function showStages() {
@@ -283,14 +315,18 @@ function showStages() {
   const map = stageMap(live.status);
   say(byId('summary'), stageSummary(map, live.status.spares));
   keep(byId('stages'), map, { key: stage => String(stage.stage), create: createStage, update: updateStage });
+  if (byId('table').open) showTable(map);
+}
+
+function showTable(map) {
   const rows = map.flatMap(stage => stage.tiles.map(tile => ({ ...tile, stage: stage.stage })));
   keep(byId('rows'), rows, {
     key: row => `${row.stage} ${row.id}`,
     create: () => makeRow(9),
-    update: (element, row) => [row.id, row.stage, row.state, row.rate === undefined ? '–' : shortNumber(row.rate),
+    update: updateSoon((element, row) => [row.id, row.stage, row.state, row.rate === undefined ? '–' : shortNumber(row.rate),
       row.waiting ?? '–', row.busy === undefined ? '–' : `${Math.round(100 * row.busy)} %`, row.version ?? '–',
       row.region || '–', row.roundTrip ? `${Math.round(1000 * row.roundTrip)} ms` : '–',
-    ].forEach((text, i) => say(element.children[i], String(text))),
+    ].forEach((text, i) => say(element.children[i], String(text)))),
   });
 }
 
@@ -303,7 +339,7 @@ function show() {
   requestAnimationFrame(() => {
     due = false;
     showHead();
-    if (zoom === null && !drawn) showCurves();
+    showNewCurves();
     showMarks();
     showStages();
     followAccount(live.status?.step);
@@ -319,6 +355,7 @@ kCharts.forEach((chart, i) => charts.push(new Chart(chart, i === 0 ? 260 : 180))
 byId('closer').addEventListener('click', () => change({ zoom: 0.5 }));
 byId('wider').addEventListener('click', () => change({ zoom: 2 }));
 byId('whole').addEventListener('click', () => zoomTo(null));
+byId('table').addEventListener('toggle', showStages);
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => charts.forEach(chart => chart.u.redraw()));
 beginAccount();
 beginTimeline();

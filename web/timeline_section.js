@@ -1,21 +1,20 @@
 // The section of the page that shows the timeline.
-import { byId, colour, keep, make, say } from '/dom.js';
+import { byId, colour, drawSoon, keep, make, say, watchView } from '/dom.js';
 import { Lanes, drawnSlot, laneWords } from '/timeline.js';
 
 const kPeriodMs = 2000;
-/** So many lanes are drawn in a frame, so that hundreds of them cost no frame more than its time. */
-const kDrawnAtOnce = 16;
 const kHeight = 28;
 
 const lanes = new Lanes();
 let opened = null;  // the worker whose log is shown
 let visible = false;
-let drawing = 0;
+let width = 0;  // of a canvas, in its own pixels
+const seen = new Set();  // rows on the screen
 
 const list = () => byId('lanes');
 
-function draw(canvas, id, colours, mostBytes) {
-  const width = Math.round(canvas.clientWidth * devicePixelRatio), height = kHeight * devicePixelRatio;
+function draw(canvas, id, { colours, mostBytes }) {
+  const height = kHeight * devicePixelRatio;
   if (width === 0) return;
   if (canvas.width !== width || canvas.height !== height) Object.assign(canvas, { width, height });
   const ctx = canvas.getContext('2d');
@@ -40,17 +39,30 @@ function draw(canvas, id, colours, mostBytes) {
   }
 }
 
-function drawAll() {
-  cancelAnimationFrame(drawing);
-  const colours = { panel: colour('--panel'), compute: colour('--c2'), sum: colour('--c1'), bytes: colour('--c0'),
-    lost: colour('--bad') };
-  const most = lanes.mostBytes, rows = [...list().children];
-  const some = () => {
-    for (const row of rows.splice(0, kDrawnAtOnce)) draw(row.querySelector('canvas'), row.dataset.key, colours, most);
-    if (rows.length) drawing = requestAnimationFrame(some);
-  };
-  some();
+const brush = () => ({ mostBytes: lanes.mostBytes, colours: { panel: colour('--panel'), compute: colour('--c2'),
+  sum: colour('--c1'), bytes: colour('--c0'), lost: colour('--bad') } });
+
+function updateLane(row, one) {
+  const [button] = row.children, id = row.dataset.key;
+  button.classList.toggle('gone', lanes.isGone(id));
+  const expanded = String(opened === id);
+  if (button.getAttribute('aria-expanded') !== expanded) button.setAttribute('aria-expanded', expanded);
+  say(button.children[1], laneWords(lanes, id));
+  if (seen.has(row)) draw(row.querySelector('canvas'), id, one);
 }
+
+function updateLanes() {
+  width = Math.round((list().querySelector('canvas')?.clientWidth ?? 0) * devicePixelRatio);
+  const one = brush();
+  for (const row of list().children) drawSoon(row, () => updateLane(row, one));
+}
+
+const rowsSeen = new IntersectionObserver(entries => {
+  for (const { target, isIntersecting } of entries) {
+    if (!isIntersecting) seen.delete(target);
+    else if (!seen.has(target)) seen.add(target), drawSoon(target, () => updateLane(target, brush()));
+  }
+}, { rootMargin: '200px' });
 
 function showLanes() {
   say(byId('lanes-empty'), lanes.ids.length ? '' : 'No worker has been heard yet.');
@@ -65,17 +77,13 @@ function showLanes() {
       button.append(make('b', '', id), make('span'), canvas);
       button.addEventListener('click', () => open(opened === id ? null : id));
       row.append(button);
+      rowsSeen.observe(row);
       return row;
     },
-    update: (row, id) => {
-      const button = row.firstChild;
-      button.classList.toggle('gone', lanes.isGone(id));
-      const expanded = String(opened === id);
-      if (button.getAttribute('aria-expanded') !== expanded) button.setAttribute('aria-expanded', expanded);
-      say(button.children[1], laneWords(lanes, id));
-    },
+    update: () => {},
   });
-  drawAll();
+  for (const row of seen) if (!row.isConnected) seen.delete(row), rowsSeen.unobserve(row);
+  updateLanes();
 }
 
 async function open(id) {
@@ -111,12 +119,11 @@ async function ask() {
 }
 
 export function beginTimeline() {
-  new IntersectionObserver(entries => {
-    const was = visible;
-    visible = entries.some(entry => entry.isIntersecting);
-    if (visible && !was) showLanes();
-  }, { rootMargin: '200px' }).observe(byId('timeline-section'));
-  new ResizeObserver(drawAll).observe(list());
-  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', drawAll);
+  watchView(byId('timeline-section'), now => {
+    if (now && !visible) showLanes();
+    visible = now;
+  });
+  new ResizeObserver(updateLanes).observe(list());
+  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', updateLanes);
   ask();
 }

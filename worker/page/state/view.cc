@@ -17,6 +17,15 @@ using protocol::WorkerState;
 
 constexpr double kLostShownSeconds = 60;
 
+/// Four digits: more are no news, but bytes of every worker, four times a second.
+double Short(double number) {
+  if (!std::isfinite(number) || number == 0) return number;
+  const double unit = std::pow(10, std::floor(std::log10(std::abs(number))) - 3);
+  // Of a fraction the reciprocal of the unit is exact, so that the nearest double has few digits.
+  return unit < 1 ? std::round(number * std::round(1 / unit)) / std::round(1 / unit)
+                  : std::round(number / unit) * unit;
+}
+
 double ThroughputOf(const StageStatus& stage) {
   double sum = 0;
   for (const StageStatus::Worker& worker : stage.workers) {
@@ -41,13 +50,13 @@ Json ToJson(const JobView& view, const StageStatus::Worker& worker) {
             {"state", NameOf(worker.state)},
             {"inFlight", worker.in_flight},
             {"queued", worker.queued},
-            {"utilization", worker.utilization},
-            {"bytesPerSecond", worker.bytes_per_second},
-            {"microbatchesPerSecond", worker.microbatches_per_second}};
+            {"utilization", Short(worker.utilization)},
+            {"bytesPerSecond", Short(worker.bytes_per_second)},
+            {"microbatchesPerSecond", Short(worker.microbatches_per_second)}};
   if (const auto member = view.members.find(worker.id); member != view.members.end()) {
     json["region"] = member->second.region;
     json["version"] = member->second.version.value;
-    if (member->second.round_trip > 0) json["roundTrip"] = member->second.round_trip;
+    if (member->second.round_trip > 0) json["roundTrip"] = Short(member->second.round_trip);
   }
   return json;
 }
@@ -59,7 +68,7 @@ Json StagesToJson(const JobView& view) {
     Json workers = Json::array();
     for (const StageStatus::Worker& worker : stage.workers) workers.push_back(ToJson(view, worker));
     stages.push_back({{"stage", stage.stage.value},
-                      {"microbatchesPerSecond", ThroughputOf(stage)},
+                      {"microbatchesPerSecond", Short(ThroughputOf(stage))},
                       {"bottleneck", bottleneck == stages.size()},
                       {"workers", std::move(workers)}});
   }

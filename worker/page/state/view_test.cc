@@ -66,6 +66,17 @@ TEST(ViewTest, AWorkerHasTheDetailsThatAreKnown) {
   EXPECT_FALSE(workers[2].contains("region"));
 }
 
+TEST(ViewTest, WhatIsMeasuredOfAWorkerHasFourDigits) {
+  JobView view = ViewOf({{WorkerOf("a", 5.123456789), WorkerOf("b", 123456.789)}});
+  view.status.stages[0].workers[0].utilization = 0.81234567;
+  view.status.stages[0].workers[1].utilization = 1e-9 / 3;
+  const json workers = Shown(view).at("stages")[0].at("workers");
+  EXPECT_EQ(workers[0].at("microbatchesPerSecond").dump(), "5.123");
+  EXPECT_EQ(workers[1].at("microbatchesPerSecond").dump(), "123500.0");
+  EXPECT_EQ(workers[0].at("utilization").dump(), "0.8123");
+  EXPECT_EQ(workers[1].at("utilization").dump(), "3.333e-10");
+}
+
 TEST(ViewTest, AWorkerThatWasLostIsShownForAMinuteUnlessItCameBack) {
   JobView view = ViewOf({{WorkerOf("back", 4)}});
   for (const char* id : {"back", "lost"}) {
