@@ -84,6 +84,9 @@ class Job {
     view.status.state = protocol::JobState::kTraining;
     view.status.step = protocol::Step(step_);
     view.status.max_steps = 10 * step_;
+    view.status.tokens_per_second = 1e6;
+    view.tokens_of_microbatch = 1024;
+    view.boundaries.assign(kStages - 1, {.forward = 1e6, .backward = 1e6});
     view.status.loss = 2 + 1 / static_cast<double>(step_);
     for (std::uint64_t s = 0; s < kStages; ++s) {
       protocol::StageStatus stage{.stage = protocol::StageIndex(s), .workers = {}};

@@ -2,9 +2,10 @@
 // view.js decide what it says; this puts it on the page.
 import { beginAccount, followAccount, showStep } from '/account_section.js';
 import { byId, colour, drawSoon, keep, make, makeRow, say, updateSoon, watchView } from '/dom.js';
+import { beginRoutes } from '/routes_section.js';
 import { beginTimeline } from '/timeline_section.js';
 import {
-  Curve, align, axisValue, curveWords, headWords, isOver, kMarks, moveRange, shortNumber, stageMap, stageSummary,
+  Curve, align, axisValue, boundaryWords, curveWords, headWords, isOver, kMarks, moveRange, shortNumber, stageMap, stageSummary,
   stateWords, stepTime, tileLines, value,
 } from '/view.js';
 
@@ -298,15 +299,21 @@ function updateTile(element, tile) {
 function createStage(stage) {
   const element = make('li'), heading = make('h3', '', `Stage ${stage.stage}`), badge = make('span', 'badge', 'slowest');
   heading.append(badge);
-  element.append(heading, make('p'), make('ul', 'tiles'));
+  const boundary = make('i', 'boundary');
+  boundary.setAttribute('aria-hidden', 'true');  // the text says it
+  element.append(heading, make('p'), make('p'), make('ul', 'tiles'), boundary);
   return element;
 }
 
 function updateStage(element, stage) {
-  const [heading, rate, tiles] = element.children;
+  const [heading, rate, bytes, tiles, boundary] = element.children;
   element.classList.toggle('slowest', stage.slowest);
   heading.querySelector('.badge').hidden = !stage.slowest;
   say(rate, stage.tiles.length ? `${shortNumber(stage.rate)} microbatches/s` : 'no worker');
+  say(bytes, boundaryWords(stage));
+  bytes.hidden = bytes.textContent === '';
+  boundary.hidden = !stage.width;
+  boundary.style.setProperty('--width', `${Math.round(3 + 33 * stage.width)}px`);
   keep(tiles, stage.tiles, { key: tile => tile.id, create: createTile, update: updateSoon(updateTile) });
 }
 
@@ -358,5 +365,6 @@ byId('whole').addEventListener('click', () => zoomTo(null));
 byId('table').addEventListener('toggle', showStages);
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => charts.forEach(chart => chart.u.redraw()));
 beginAccount();
+beginRoutes();
 beginTimeline();
 connect();

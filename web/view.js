@@ -84,12 +84,16 @@ export function headWords(status) {
 /** Of a worker, as the job's status names it. */
 const kWorkerWords = { Loading: 'loading', Joining: 'joining', Ready: 'ready', Leaving: 'draining', Moving: 'moving' };
 
-/** The stages with the tiles of their workers; lost workers are behind those that are there. */
+/** The stages with the tiles of their workers; lost workers are behind those that are there. `width` is the share of the
+ * bytes behind a stage in those of the widest boundary; 0 where they are not known. */
 export function stageMap(status) {
+  const most = Math.max(...status.stages.map(stage => stage.boundary?.bytesPerSecond ?? 0));
   return status.stages.map(stage => ({
     stage: stage.stage,
     slowest: stage.bottleneck,
     rate: stage.microbatchesPerSecond,
+    boundary: stage.boundary,
+    width: most > 0 ? (stage.boundary?.bytesPerSecond ?? 0) / most : 0,
     tiles: [
       ...stage.workers.map(worker => ({
         id: worker.id,
@@ -105,6 +109,14 @@ export function stageMap(status) {
         .map(lost => ({ id: lost.id, state: 'lost', why: lost.text || lost.cause })),
     ],
   }));
+}
+
+/** "1.20MB/s to and from stage 1: 33.0kB forward and 33.0kB backward a microbatch"; empty where it is not known. */
+export function boundaryWords({ stage, boundary }) {
+  if (!boundary) return '';
+  const bytes = number => `${shortNumber(number)}B`;
+  return `${bytes(boundary.bytesPerSecond)}/s to and from stage ${stage + 1}: ${bytes(boundary.forward)} forward and ` +
+    `${bytes(boundary.backward)} backward a microbatch`;
 }
 
 /** The lines of a tile, below its name. */

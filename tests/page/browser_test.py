@@ -185,6 +185,27 @@ class Page(unittest.TestCase):
         b.key("Enter")
         b.wait("document.getElementById('lane-details').hidden")
 
+    def test_the_stage_map_shows_the_bytes_on_boundaries_and_the_routes_of_microbatches(self):
+        b = self.browser
+        b.wait("document.querySelectorAll('.tile.ready').length === 5")
+        b.value("document.getElementById('stages-title').scrollIntoView()")
+        b.wait("/^[0-9].*B.s to and from stage 1: [0-9].*B forward and [0-9].*B backward a microbatch$/"
+               ".test(document.querySelector('#stages > li p:nth-of-type(2)').textContent)")
+        b.wait("[...document.querySelectorAll('.boundary')].filter(bar => bar.getBoundingClientRect().height >= 3).length === 2")
+        self.assertEqual(b.value("document.getElementById('routes-canvas').hidden"), True)
+        b.value("document.getElementById('routes').focus()")
+        b.key(" ")
+        b.wait(f"/^Step [0-9]+: 8 microbatches took [1-8] routes?[.] Most used: [^ ]+ → [^ ]+ → [^ ]+, by [1-8][.]$/"
+               f".test({text('routes-words')})")
+        b.wait("""(canvas => canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data
+            .filter((byte, i) => i % 4 === 3 && byte === 255).length)(document.getElementById('routes-canvas')) > 20""")
+        b.value("window.before = document.getElementById('routes-canvas').toDataURL()")
+        b.wait("document.getElementById('routes-canvas').toDataURL() !== window.before")
+        if folder := os.environ.get("SWARM_SCREENSHOTS"):
+            b.picture(pathlib.Path(folder) / "routes.png")
+        b.key(" ")
+        b.wait("document.getElementById('routes-canvas').hidden")
+
     def test_the_keyboard_zooms_and_shows_the_whole_run_again(self):
         b = self.browser
         b.wait(f"/[2-9][0-9]|[0-9]{{3}}/.test({text('step')})")
@@ -281,14 +302,43 @@ class Page(unittest.TestCase):
           same([view.stateWords(null).tone, view.stateWords(stopped).text, view.isOver(stopped), view.isOver(done)],
                ['warn', 'Stopped before the last step', false, true]);
           const map = view.stageMap({lost: [{id: 'c', stage: 1, cause: 'Silent', text: ''}], stages: [
-            {stage: 0, bottleneck: true, microbatchesPerSecond: 2, workers: [
+            {stage: 0, bottleneck: true, microbatchesPerSecond: 2,
+             boundary: {forward: 3000, backward: 1500, bytesPerSecond: 9000}, workers: [
               {id: 'a', state: 'Ready', microbatchesPerSecond: 2, queued: 1, utilization: 1.5, region: 'eu', version: 7,
                roundTrip: 0.08}]},
             {stage: 1, bottleneck: false, microbatchesPerSecond: 0, workers: []}]});
           same(view.tileLines(map[0].tiles[0]), ['2 microbatches/s, 1 waiting, busy 100 %', 'version 7, eu, 80 ms away']);
+          same(view.boundaryWords(map[0]), '9.00kB/s to and from stage 1: 3.00kB forward and 1.50kB backward a microbatch');
+          same([map[0].width, map[1].width, view.boundaryWords(map[1])], [1, 0, '']);
           same(map[1].tiles, [{id: 'c', state: 'lost', why: 'Silent'}]);
           same(view.stageSummary(map, ['d']), '2 stages, 1 worker: 1 ready; 1 spare without a stage: d; 1 lost in the ' +
                'last minute. Stage 0 is the slowest: 2 microbatches a second.');
+          return problems.join('; ');
+        })""")
+        self.assertEqual(problems, "")
+
+    def test_the_routes_are_those_of_the_ledger(self):
+        self.browser.wait("document.querySelectorAll('.tile').length >= 5")
+        problems = self.browser.value("""import('/routes.js').then(({routesOf, routeWords, moving}) => {
+          const problems = [];
+          const same = (actual, expected) => {
+            const [a, e] = [actual, expected].map(x => JSON.stringify(x));
+            if (a !== e) problems.push(`${a} is not ${e}`);
+          };
+          const part = (worker, ...microbatches) => ({worker, microbatches});
+          const of = (...groups) => routesOf({microbatches: 3, stages: 2, line: {step: 7,
+            groups: groups.map((participants, group) => ({group, participants}))}});
+          const found = of([part('a', 0, 1, 2)], [part('c', 1), part('b', 2, 0)], [part('c', 0, 1, 2)]);
+          same(found.routes, [{workers: ['a', 'b'], microbatches: [0, 2]}, {workers: ['a', 'c'], microbatches: [1]}]);
+          same(routeWords(found), 'Step 7: 3 microbatches took 2 routes. Most used: a → b, by 2.');
+          same(of([part('a', 0, 1, 2)], [part('b', 1)]).routes, [{workers: ['a', 'b'], microbatches: [1]}]);
+          same(routeWords(of([], [])), 'Step 7 has no route in the ledger.');
+          same([routesOf({line: null}), routesOf({line: {adopted: true}})], [null, null]);
+          const one = [{workers: ['a', 'b', 'c'], microbatches: [0]}];
+          same([0, 0.25, 0.375, 0.5, 0.625, 0.875].map(moment => moving(one, moment)[0]), [['a', 'b', 0, false],
+            ['b', 'c', 0, false], ['b', 'c', 0.5, false], ['b', 'c', 1, true], ['b', 'c', 0.5, true], ['a', 'b', 0.5, true]]);
+          same(moving([{workers: ['a'], microbatches: [0]}], 0.5), [['a', 'a', 0, false]]);
+          same(moving([{workers: ['a', 'b'], microbatches: Array.from({length: 1000}, (_, i) => i)}], 0).length, 250);
           return problems.join('; ');
         })""")
         self.assertEqual(problems, "")

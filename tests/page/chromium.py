@@ -88,8 +88,8 @@ class Chromium:
             time.sleep(0.05)
 
     def key(self, key):
-        # A button hears Enter as a character, too.
-        text = {"text": "\r", "windowsVirtualKeyCode": 13} if key == "Enter" else {}
+        # A button hears Enter as a character, too, and a checkbox a space.
+        text = {"Enter": {"text": "\r", "windowsVirtualKeyCode": 13}, " ": {"text": " ", "windowsVirtualKeyCode": 32}}.get(key, {})
         self.call("Input.dispatchKeyEvent", type="keyDown", key=key, **text)
         self.call("Input.dispatchKeyEvent", type="keyUp", key=key)
 

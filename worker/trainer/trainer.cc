@@ -182,8 +182,11 @@ protocol::JobStatus Trainer::Describe() const {
 }
 
 page::JobView Trainer::View() const {
+  const api::Training& training = options_.job.spec.training;
   return {.status = Describe(),
           .members = coordinator_->Details(),
+          .boundaries = coordinator_->boundaries(),
+          .tokens_of_microbatch = training.microbatchSize * training.sequenceLength,
           .committed_steps = metrics_.steps,
           .discarded_steps = metrics_.discarded_steps,
           .contributions_of_step = options_.job.microbatches() * options_.replicas.size()};

@@ -61,6 +61,20 @@ Json ToJson(const JobView& view, const StageStatus::Worker& worker) {
   return json;
 }
 
+/// What crosses the boundary behind a stage; null: not known.
+Json BoundaryToJson(const JobView& view, std::size_t stage) {
+  if (stage >= view.boundaries.size()) return nullptr;
+  const auto [forward, backward] = view.boundaries[stage];
+  if (!(forward + backward > 0)) return nullptr;
+  const double microbatches_per_second =
+      view.tokens_of_microbatch > 0
+          ? view.status.tokens_per_second / static_cast<double>(view.tokens_of_microbatch)
+          : 0;
+  return {{"forward", forward},
+          {"backward", backward},
+          {"bytesPerSecond", Short((forward + backward) * microbatches_per_second)}};
+}
+
 Json StagesToJson(const JobView& view) {
   const auto bottleneck = FindBottleneck(view.status);
   Json stages = Json::array();
@@ -70,6 +84,7 @@ Json StagesToJson(const JobView& view) {
     stages.push_back({{"stage", stage.stage.value},
                       {"microbatchesPerSecond", Short(ThroughputOf(stage))},
                       {"bottleneck", bottleneck == stages.size()},
+                      {"boundary", BoundaryToJson(view, stages.size())},
                       {"workers", std::move(workers)}});
   }
   return stages;

@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "worker/protocol/coordinator/member_details.h"
 #include "worker/protocol/messages/observers.h"
+#include "worker/protocol/routing/link_table.h"
 
 namespace swarm::page {
 
@@ -14,6 +16,9 @@ namespace swarm::page {
 struct JobView {
   protocol::JobStatus status;
   std::map<protocol::WorkerId, protocol::MemberDetails> members;
+  /// Of a microbatch between stage s and s + 1; 0 where no worker has told.
+  std::vector<protocol::BoundaryBytes> boundaries;
+  std::uint64_t tokens_of_microbatch = 0;
   std::uint64_t committed_steps = 0;        ///< by this trainer's process, discarded ones included
   std::uint64_t discarded_steps = 0;        ///< undone by a rollback
   std::uint64_t contributions_of_step = 0;  ///< a microbatch in a stage is one

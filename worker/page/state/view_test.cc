@@ -66,6 +66,18 @@ TEST(ViewTest, AWorkerHasTheDetailsThatAreKnown) {
   EXPECT_FALSE(workers[2].contains("region"));
 }
 
+TEST(ViewTest, ABoundaryHasTheBytesOfAMicrobatchAndThoseOfASecond) {
+  JobView view = ViewOf({{WorkerOf("a", 4)}, {WorkerOf("b", 4)}, {WorkerOf("c", 4)}});
+  view.boundaries = {{.forward = 3000, .backward = 1000}, {}};
+  view.tokens_of_microbatch = 256;
+  view.status.tokens_per_second = 512;
+  const json stages = Shown(view).at("stages");
+  EXPECT_EQ(stages[0].at("boundary"),
+            (json{{"forward", 3000.0}, {"backward", 1000.0}, {"bytesPerSecond", 8000.0}}));
+  EXPECT_TRUE(stages[1].at("boundary").is_null()) << "no worker has told";
+  EXPECT_TRUE(stages[2].at("boundary").is_null()) << "there is no stage behind it";
+}
+
 TEST(ViewTest, WhatIsMeasuredOfAWorkerHasFourDigits) {
   JobView view = ViewOf({{WorkerOf("a", 5.123456789), WorkerOf("b", 123456.789)}});
   view.status.stages[0].workers[0].utilization = 0.81234567;

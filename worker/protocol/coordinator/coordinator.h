@@ -65,6 +65,8 @@ class Coordinator {
   /// The job as a user wants to see it (without the data of heartbeats).
   JobStatus Status() const;
   std::map<WorkerId, MemberDetails> Details() const;
+  /// Bytes of a microbatch between stage s and s + 1, as workers have reported them; 0: not yet.
+  const std::vector<BoundaryBytes>& boundaries() const { return route_planning_.boundaries(); }
   bool finished() const { return job_.phase == Phase::kFinished; }
   Generation generation() const { return job_.generation; }
   /// The workers that the trainer should hear from: their silence means something.

@@ -28,6 +28,8 @@ class RoutePlanning {
   const LinkTable& links() const { return links_; }
   /// Notes how many bytes cross the boundaries.
   void OnProgress(const Progress& progress);
+  /// As noted: one for each stage but the last; 0 is not known.
+  const std::vector<BoundaryBytes>& boundaries() const { return boundaries_; }
   /// Plans anew when the roster has changed, and every kPlanInterval. Call it once a tick.
   void Refresh(Turn& turn);
 
