@@ -1,6 +1,7 @@
 // The page on which people watch a job. It reads /events: first the whole state, then what is new. The functions of
 // view.js decide what it says; this puts it on the page.
 import { beginAccount, followAccount, showStep } from '/account_section.js';
+import { compareWords, partOf, readRun } from '/compare.js';
 import { byId, colour, drawSoon, keep, make, makeRow, say, updateSoon, watchView } from '/dom.js';
 import { beginRoutes } from '/routes_section.js';
 import { beginTimeline } from '/timeline_section.js';
@@ -24,6 +25,7 @@ let zoomed = {};  // curves between these
 let drawn = false;  // the curves as they are
 let drawnAt = -Infinity;
 let drawDue = 0;
+let other = null;  // the curves of a run to compare with
 for (const name of kKept) live.curves[name] = new Curve();
 
 function takeState(state) {
@@ -141,7 +143,9 @@ class Chart {
       width: this.plot.clientWidth || 300, height, legend: { show: false },
       scales: { x: { time: false } },
       cursor: { drag: { x: true, y: false, setScale: false }, bind: { dblclick: () => () => zoomTo(null) } },
-      series: [{}, ...lines.map(([name, , stroke]) => ({
+      series: [{}, ...lines.map(([, , stroke]) => ({  // of the other run, behind
+        stroke: () => colour(stroke), alpha: 0.7, width: 1.5, dash: [6, 4], spanGaps: true, points: { show: false },
+      })), ...lines.map(([name, , stroke]) => ({
         stroke: () => colour(stroke), width: 1.5, spanGaps: true,
         ...(name === 'validation' && { points: { show: true, size: 6, fill: () => colour(stroke) } }),
       }))],
@@ -158,7 +162,7 @@ class Chart {
           if (width > 0) u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
         }],
       },
-    }, align(lines.map(() => new Curve())), this.plot);
+    }, align([...lines, ...lines].map(() => new Curve())), this.plot);
     this.plot.addEventListener('keydown', onKey);
     this.data = this.u.data;
     this.visible = false;
@@ -175,11 +179,14 @@ class Chart {
   /** The curves have changed. Where nobody sees them, only words do. */
   show() {
     const curves = this.lines.map(([name]) => curve(name));
-    this.data = align(curves);
+    const others = this.lines.map(([name]) => (other ? partOf(other[name], zoom) : new Curve()));
+    this.data = align([...others, ...curves]);
     this.stale = true;
     this.tell(this.u.cursor.idx);
-    this.plot.setAttribute('aria-label', this.lines.map(([name, words], i) =>
-      `${words}: ${curveWords(curves[i], this.format)}`).join('; '));
+    this.plot.setAttribute('aria-label', [
+      ...this.lines.map(([, words], i) => `${words}: ${curveWords(curves[i], this.format)}`),
+      ...(other ? this.lines.map(([, words], i) => `${words} of the other run: ${curveWords(others[i], this.format, 'at last')}`) : []),
+    ].join('; '));
     if (this.visible) this.draw();
   }
 
@@ -192,21 +199,25 @@ class Chart {
 
   /** The values under the pointer, or else the last ones. */
   tell(index) {
-    const [xs, ...all] = this.data;
-    const last = ys => ys.findLastIndex(y => y !== null);
-    const words = this.lines.map(([, name], i) => {
-      const ys = all[i], at = index ?? last(ys);
-      return ys[at] === null || ys[at] === undefined ? '' : `${name} ${this.format(ys[at])}`;
-    }).filter(Boolean).join(', ');
-    say(this.output, words && (index === null || index === undefined ? words : `step ${xs[index]}: ${words}`));
+    const [xs, ...all] = this.data, others = all.splice(0, this.lines.length);
+    const pointed = index !== null && index !== undefined;
+    const told = (name, ys) => {
+      const y = ys[pointed ? index : ys.findLastIndex(y => y !== null)];
+      return y === null || y === undefined ? '' : `${name} ${this.format(y)}`;
+    };
+    const words = [
+      ...this.lines.map(([, name], i) => told(name, all[i])),
+      ...this.lines.map(([, name], i) => (pointed ? told(`other ${name}`, others[i]) : '')),
+    ].filter(Boolean).join(', ');
+    say(this.output, words && pointed ? `step ${xs[index]}: ${words}` : words);
   }
 }
 
 const charts = [];
 
 function wholeRange() {
-  const { xs } = live.curves.loss;
-  return [xs[0] ?? 0, xs.at(-1) ?? 1];
+  const all = [live.curves.loss.xs, ...(other ? [other.loss[0]] : [])].filter(xs => xs.length);
+  return all.length ? [Math.min(...all.map(xs => xs[0])), Math.max(...all.map(xs => xs.at(-1)))] : [0, 1];
 }
 
 async function zoomTo(range) {
@@ -251,6 +262,23 @@ function showNewCurves() {
   const wait = drawnAt + pause - performance.now();
   if (wait <= 0) showCurves();
   else drawDue = setTimeout(showCurves, wait);
+}
+
+async function compareWith(files) {
+  const texts = await Promise.all([...files].map(file => file.text()));
+  const name = [...files].map(file => file.name).join(', ');
+  other = readRun(texts);
+  byId('runs').hidden = byId('compare-end').hidden = !other;
+  say(byId('other-name'), `the other run (${name})`);
+  say(byId('compare-words'), other ? compareWords(other, live.curves.loss, value)
+    : texts.length ? `${name} has no step of a run.` : '');
+  showCurves();
+}
+
+function endComparison() {
+  byId('compare').value = '';
+  byId('compare').focus();
+  compareWith([]);
 }
 
 let listed = null;
@@ -362,6 +390,8 @@ kCharts.forEach((chart, i) => charts.push(new Chart(chart, i === 0 ? 260 : 180))
 byId('closer').addEventListener('click', () => change({ zoom: 0.5 }));
 byId('wider').addEventListener('click', () => change({ zoom: 2 }));
 byId('whole').addEventListener('click', () => zoomTo(null));
+byId('compare').addEventListener('change', event => compareWith(event.target.files));
+byId('compare-end').addEventListener('click', endComparison);
 byId('table').addEventListener('toggle', showStages);
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => charts.forEach(chart => chart.u.redraw()));
 beginAccount();

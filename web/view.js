@@ -191,8 +191,12 @@ export class Curve {
 
 /** Curves over one axis, for a chart: [xs, ys of the first, ...], null where a curve has no point. */
 export function align(curves) {
-  if (curves.length === 1) return [curves[0].xs, curves[0].ys];
-  const xs = [...new Set(curves.flatMap(curve => curve.xs))].sort((a, b) => a - b);
+  const some = curves.filter(curve => curve.xs.length);
+  if (some.length < 2) {
+    const xs = some[0]?.xs ?? [];
+    return [xs, ...curves.map(curve => (curve.xs.length ? curve.ys : xs.map(() => null)))];
+  }
+  const xs = [...new Set(some.flatMap(curve => curve.xs))].sort((a, b) => a - b);
   const at = new Map(xs.map((x, i) => [x, i]));
   return [xs, ...curves.map(curve => {
     const ys = new Array(xs.length).fill(null);
@@ -202,10 +206,10 @@ export function align(curves) {
 }
 
 /** For a screen reader: "0.2 to 4.5, now 0.3, at steps 0 to 99". */
-export function curveWords({ xs, ys }, format) {
+export function curveWords({ xs, ys }, format, last = 'now') {
   if (xs.length === 0) return 'no values yet';
   const least = ys.reduce((a, b) => Math.min(a, b)), greatest = ys.reduce((a, b) => Math.max(a, b));
-  return `${format(least)} to ${format(greatest)}, now ${format(ys.at(-1))}, at steps ${xs[0]} to ${xs.at(-1)}`;
+  return `${format(least)} to ${format(greatest)}, ${last} ${format(ys.at(-1))}, at steps ${xs[0]} to ${xs.at(-1)}`;
 }
 
 /** The range [from, to] of steps after zooming by a factor around its middle, or moving by a part of itself. */

@@ -75,6 +75,16 @@ class Page(unittest.TestCase):
             cls.run_.kill()
             cls.run_.wait()
 
+    def leave_picture(self, name):
+        """Of the whole page, if pictures are wanted. The page draws only what is on the screen, so that is made as tall."""
+        if folder := os.environ.get("SWARM_SCREENSHOTS"):
+            width, height, mobile, _ = VIEWS.get(name, VIEWS["desktop"])
+            for _ in range(2):  # what comes to the screen may change the height
+                self.browser.size(width, self.browser.value("document.documentElement.scrollHeight"), mobile)
+                time.sleep(2.5)
+            self.browser.picture(pathlib.Path(folder) / f"{name}.png")
+            self.browser.size(width, height, mobile)
+
     def kill(self, argument):
         """Kills the program of the run that was started with this argument."""
         for entry in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
@@ -201,10 +211,39 @@ class Page(unittest.TestCase):
             .filter((byte, i) => i % 4 === 3 && byte === 255).length)(document.getElementById('routes-canvas')) > 20""")
         b.value("window.before = document.getElementById('routes-canvas').toDataURL()")
         b.wait("document.getElementById('routes-canvas').toDataURL() !== window.before")
-        if folder := os.environ.get("SWARM_SCREENSHOTS"):
-            b.picture(pathlib.Path(folder) / "routes.png")
+        self.leave_picture("routes")
         b.key(" ")
         b.wait("document.getElementById('routes-canvas').hidden")
+
+    def choose(self, *files):
+        """Gives files to the page, as a user does who has chosen them."""
+        field = self.browser.call("Runtime.evaluate", expression="document.getElementById('compare')")["result"]["objectId"]
+        self.browser.call("DOM.setFileInputFiles", objectId=field, files=[str(file) for file in files])
+
+    def test_another_run_is_drawn_behind_this_one(self):
+        b = self.browser
+        b.wait(f"/[2-9][0-9]|[0-9]{{3}}/.test({text('step')})")
+        other = self.folder / "other"
+        other.mkdir()
+        steps = [{"step": step, "loss": 9 - step / 100, "grad_norm": 2, "lr": 0.1, "seconds": 0.5} for step in range(200)]
+        (other / "steps.jsonl").write_text("".join(json.dumps(line) + "\n" for line in steps) + '{"step": 2')
+        (other / "events.jsonl").write_text('{"kind": "Validation", "step": 50, "loss": 8}\n')
+        b.value("document.getElementById('compare').scrollIntoView()")
+        self.choose(other / "steps.jsonl", other / "events.jsonl")
+        b.wait(f"/^200 steps[.] At step [0-9]+ its loss is [78][.][0-9]+, and that of this run [0-9.]+[.]$/.test({text('compare-words')})")
+        b.wait(f"{text('other-name')} === 'the other run (steps.jsonl, events.jsonl)'")
+        b.wait("!document.getElementById('runs').hidden")
+        b.wait("/; loss of the other run: 7.010 to 9.000, at last 7.010, at steps 0 to 199;/.test(document.querySelector('.plot').ariaLabel)")
+        self.assertEqual([entry for entry in b.events if entry[0] == "Network.requestWillBeSent" and
+                          "steps.jsonl" in entry[1]["request"]["url"]], [])
+        self.leave_picture("compare")
+        b.value("document.getElementById('compare-end').focus()")
+        b.key("Enter")
+        b.wait("document.getElementById('runs').hidden && document.activeElement.id === 'compare'")
+        (other / "text.jsonl").write_text("no run\n")
+        self.choose(other / "text.jsonl")
+        b.wait(f"{text('compare-words')} === 'text.jsonl has no step of a run.'")
+        self.choose()
 
     def test_the_keyboard_zooms_and_shows_the_whole_run_again(self):
         b = self.browser
@@ -231,9 +270,7 @@ class Page(unittest.TestCase):
             b.wait(f"innerWidth === {width} && document.documentElement.scrollWidth <= innerWidth")
             b.wait("[...document.querySelectorAll('canvas')].every(c => c.getBoundingClientRect().right <= innerWidth)")
             paper[name] = b.value("getComputedStyle(document.body).backgroundColor")
-            if folder := os.environ.get("SWARM_SCREENSHOTS"):
-                time.sleep(1)
-                b.picture(pathlib.Path(folder) / f"{name}.png")
+            self.leave_picture(name)
         self.assertEqual(paper["desktop"], paper["phone"])
         self.assertNotEqual(paper["desktop"], paper["dark"])
         b.size(*VIEWS["desktop"][:3])
@@ -295,6 +332,8 @@ class Page(unittest.TestCase):
           same([curve.xs.length <= view.Curve.kPointsMax, curve.xs.at(-1), Math.max(...curve.ys)], [true, 99999, 99]);
           same(view.align([new view.Curve([[0, 2], [5, 6]]), new view.Curve([[1, 2], [8, 9]])]),
                [[0, 1, 2], [5, null, 6], [null, 8, 9]]);
+          same(view.align([new view.Curve(), new view.Curve([[1, 2], [8, 9]])]), [[1, 2], [null, null], [8, 9]]);
+          same(view.align([new view.Curve()]), [[], []]);
           same(view.moveRange([0, 100], [0, 100], {zoom: 0.5}), [25, 75]);
           same(view.moveRange([25, 75], [0, 100], {by: 1}), [50, 100]);
           same(view.moveRange([25, 75], [0, 100], {zoom: 2}), null);
@@ -339,6 +378,28 @@ class Page(unittest.TestCase):
             ['b', 'c', 0, false], ['b', 'c', 0.5, false], ['b', 'c', 1, true], ['b', 'c', 0.5, true], ['a', 'b', 0.5, true]]);
           same(moving([{workers: ['a'], microbatches: [0]}], 0.5), [['a', 'a', 0, false]]);
           same(moving([{workers: ['a', 'b'], microbatches: Array.from({length: 1000}, (_, i) => i)}], 0).length, 250);
+          return problems.join('; ');
+        })""")
+        self.assertEqual(problems, "")
+
+    def test_another_run_is_read_from_its_files(self):
+        self.browser.wait("document.querySelectorAll('.tile').length >= 5")
+        problems = self.browser.value("""import('/compare.js').then(({readRun, partOf, compareWords}) => {
+          const problems = [];
+          const same = (actual, expected) => {
+            const [a, e] = [actual, expected].map(x => JSON.stringify(x));
+            if (a !== e) problems.push(`${a} is not ${e}`);
+          };
+          const line = (step, loss) => JSON.stringify({step, loss, grad_norm: 2, lr: 0.1, seconds: null});
+          const run = readRun([[line(0, 5), line(1, 4), line(2, 3), line(1, 4.5)].join('\\n') + '\\n{"step": 3',
+            '{"kind": "Validation", "step": 2, "loss": 3.5}\\n{"kind": "WorkerLost", "version": 2, "step": 9, "loss": 1}\\n']);
+          same([run.loss, run.seconds, run.validation], [[[0, 1, 2], [5, 4.5, 3]], [[], []], [[2], [3.5]]]);
+          same(readRun(['', 'text']), null);
+          same(partOf(run.loss, [0.5, 1.5]), {xs: [1], ys: [4.5]});
+          same(partOf(run.loss, [7, 9]), {xs: [], ys: []});
+          same(compareWords(run, {xs: [0, 1], ys: [6, 7]}, String),
+               '3 steps. At step 1 its loss is 4.5, and that of this run 7.');
+          same(compareWords(run, {xs: [], ys: []}, String), '3 steps. The runs have no step in common yet.');
           return problems.join('; ');
         })""")
         self.assertEqual(problems, "")

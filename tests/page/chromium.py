@@ -100,5 +100,5 @@ class Chromium:
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
 
     def picture(self, path):
-        shot = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=True)
+        shot = self.call("Page.captureScreenshot", format="png")
         path.write_bytes(base64.b64decode(shot["data"]))
