@@ -28,6 +28,7 @@
 #include "ctl/model/validate_command.h"
 #include "ctl/plan/link_rates.h"
 #include "ctl/plan/plan_command.h"
+#include "ctl/profile/profile_command.h"
 #include "ctl/report/report_command.h"
 #include "ctl/run/observer_source.h"
 #include "ctl/run/run_command.h"
@@ -91,10 +92,9 @@ CLI::App* AddValidate(CLI::App& app, ValidateOptions* options) {
   return command;
 }
 
-CLI::App* AddRun(CLI::App& app, RunOptions* options) {
-  CLI::App* command = app.add_subcommand("run", "Run a job on this machine");
+/// The options of a run that say which job runs where.
+void AddPlacement(CLI::App* command, RunOptions* options) {
   AddManifest(command, &options->manifest, &options->overrides);
-  command->add_option("--out", options->out, "Folder of the run (default: out/NAME)");
   command->add_option(
       "--workers", options->workers,
       "Number of workers, in all (5) or by stage (0=2,1=3) (default: spec.workers.replicas)");
@@ -105,11 +105,19 @@ CLI::App* AddRun(CLI::App& app, RunOptions* options) {
       ->add_option("--threads-per-worker", options->threads_per_worker,
                    "Compute threads of each worker (default: cores / workers, at least 1)")
       ->check(CLI::Range(1, 1024));
+  command->add_flag("--plaintext", options->plaintext,
+                    "Use no TLS between the programs, for experiments");
+  command->add_option("--worker-program", options->worker_program,
+                      "Path of swarm-worker (default: the one beside swarmctl)");
+}
+
+CLI::App* AddRun(CLI::App& app, RunOptions* options) {
+  CLI::App* command = app.add_subcommand("run", "Run a job on this machine");
+  AddPlacement(command, options);
+  command->add_option("--out", options->out, "Folder of the run (default: out/NAME)");
   command->add_flag("--resume", options->resume, "Continue from the newest checkpoint in --out");
   command->add_flag("--json", options->json,
                     "Print a JSON object for each status, and a summary at the end");
-  command->add_flag("--plaintext", options->plaintext,
-                    "Use no TLS between the programs, for experiments");
   command->add_option("--chaos", options->chaos,
                       "Faults to inject: a script as described below, or a file with one");
   command
@@ -151,8 +159,28 @@ CLI::App* AddRun(CLI::App& app, RunOptions* options) {
                    "Of the programs' logs in OUT/logs; with debug, workers log what they sum")
       ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error"}));
   command->footer(std::string(kChaosGrammar));
-  command->add_option("--worker-program", options->worker_program,
-                      "Path of swarm-worker (default: the one beside swarmctl)");
+  return command;
+}
+
+CLI::App* AddProfile(CLI::App& app, ProfileOptions* options) {
+  CLI::App* command = app.add_subcommand(
+      "profile",
+      "Run a few steps of a job on this machine, record what its workers do, and say what costs the"
+      " most time (docs/profile.md)");
+  AddPlacement(command, &options->run);
+  options->run.out = "out/profile";
+  command
+      ->add_option("--out", options->run.out,
+                   "Folder of the run, new or empty: profile.json there is the trace")
+      ->capture_default_str();
+  command->add_option("--steps", options->steps, "Steps to tell of")
+      ->check(CLI::Range(1, 1'000'000))
+      ->capture_default_str();
+  command
+      ->add_option("--steps-before", options->steps_before,
+                   "Steps before these, which the trace has and the numbers leave out")
+      ->check(CLI::Range(0, 1'000'000))
+      ->capture_default_str();
   return command;
 }
 
@@ -654,6 +682,8 @@ int Main(int argc, char** argv) {
   run.started_by = {Version(), {argv, argv + argc}};
   const CLI::App* validate_command = AddValidate(app, &validate);
   const CLI::App* run_command = AddRun(app, &run);
+  ProfileOptions profile{.run = run};
+  const CLI::App* profile_command = AddProfile(app, &profile);
   TrainOptions train;
   train.started_by = run.started_by;
   EvaluateOptions evaluate;
@@ -699,10 +729,12 @@ int Main(int argc, char** argv) {
     if (command->parsed()) std::cout << CompletionScript(shell, program);
   }
   // `run` prints what matters to its user; arrivals and departures in the log would be noise.
-  StartLogging("swarmctl", run_command->parsed() || join_command->parsed() ? "error" : "warn");
+  const bool runs = run_command->parsed() || profile_command->parsed() || join_command->parsed();
+  StartLogging("swarmctl", runs ? "error" : "warn");
   ExitCode code = ExitCode::kOk;
   if (validate_command->parsed()) code = RunValidate(validate, std::cout, std::cerr);
   if (run_command->parsed()) code = RunJob(run, stdout, stderr);
+  if (profile_command->parsed()) code = ProfileJob(profile, stdout, stderr);
   if (join_command->parsed()) code = JoinRun(join, stdout, stderr);
   if (token_commands.create->parsed()) code = CreateToken(token, std::cout, std::cerr);
   if (token_commands.list->parsed()) code = ListTokens(token, std::cout, std::cerr);

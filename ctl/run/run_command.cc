@@ -526,6 +526,7 @@ ExitCode RunJob(const RunOptions& options, std::FILE* out, std::FILE* err) {
   plan.memory = UsableMemory();
   plan.resume = options.resume;
   plan.trace_progress = options.trace_progress;
+  plan.profile = options.profile;
   plan.log_level = options.log_level;
   plan.moves = options.moves;
   if (options.page != "none") plan.page = options.page;

@@ -43,6 +43,7 @@ struct RunOptions {
   bool json = false;
   bool plaintext = false;
   bool trace_progress = false;
+  bool profile = false;              ///< workers write what they did (ctl/profile)
   std::string log_level = "info";    ///< of the programs
   std::string page = "127.0.0.1:0";  ///< where the page to watch the run is served; none: nowhere
   bool moves = true;                 ///< workers move between stages

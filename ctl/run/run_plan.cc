@@ -72,6 +72,7 @@ WorkerFlags StageFlags(const RunPlan& plan, const std::optional<IdentityFiles>& 
   flags.role = WorkerRole::kStage;
   flags.id = id;
   flags.trainer = trainer_address;
+  if (plan.profile) flags.profile = (plan.profile_directory() / id).string();
   flags.threads = static_cast<int>(plan.threads_per_worker);
   flags.memory = plan.memory / std::max<std::uint64_t>(plan.workers_here(), 1);
   if (devices.size() == 1) flags.device = devices.front();

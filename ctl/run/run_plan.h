@@ -31,9 +31,13 @@ struct RunPlan {
   bool follow_chaos = false;    ///< the programs follow chaos_rules_file()
   bool trace_progress = false;  ///< the trainer writes progress.jsonl
   std::string log_level = "info";
-  bool moves = true;  ///< workers move between stages
-  std::string page;   ///< address:port at which the trainer serves the page; empty: none
+  bool moves = true;     ///< workers move between stages
+  bool profile = false;  ///< each worker writes a file of its name into profile_directory()
+  std::string page;      ///< address:port at which the trainer serves the page; empty: none
 
+  static std::filesystem::path ProfileDirectory(const std::filesystem::path& out) {
+    return out / "profile";
+  }
   std::uint64_t workers() const;
   /// Workers that start on this machine.
   std::uint64_t workers_here() const { return here.value_or(workers()); }
@@ -52,6 +56,7 @@ struct RunPlan {
   std::filesystem::path tls_directory() const { return out / "tls"; }
   /// Each program writes the address of its metrics into a file of its name here.
   std::filesystem::path metrics_directory() const { return out / "metrics"; }
+  std::filesystem::path profile_directory() const { return ProfileDirectory(out); }
   std::filesystem::path chaos_rules_file() const { return out / "chaos.rules"; }
   /// The faults that were carried out, one JSON object a line.
   std::filesystem::path chaos_file() const { return out / "chaos.jsonl"; }

@@ -59,6 +59,13 @@ TEST(RunPlanTest, WithoutMovesTheTrainerBalancesNothing) {
   EXPECT_EQ(TrainerFlags(plan, std::nullopt, 1, "").balance, protocol::BalancePolicy::kNone);
 }
 
+TEST(RunPlanTest, WorkersOfAProfileWriteAFileEach) {
+  RunPlan plan = PlanOf();
+  EXPECT_EQ(StageFlags(plan, std::nullopt, "worker-5", {}, "").profile, "");
+  plan.profile = true;
+  EXPECT_EQ(StageFlags(plan, std::nullopt, "worker-5", {}, "").profile, "out/x/profile/worker-5");
+}
+
 TEST(RunPlanTest, AWorkerIsToldItsNameAndItsTrainer) {
   EXPECT_EQ(StageFlags(PlanOf(), std::nullopt, "worker-5", {}, "127.0.0.1:4711"),
             (WorkerFlags{.role = WorkerRole::kStage,

@@ -111,6 +111,8 @@ void VisitOptions(Flags& flags, Visitor& visit) {
   visit("--memory-budget", flags.memory_budget, Range{0, std::uint64_t{1} << 50},
         "Bytes that this worker may hold beside the state that it serves; 0: what the job says, or"
         " else what --memory has room for");
+  visit("--profile", flags.profile,
+        "File to write at the end: what this worker did and when, for `swarmctl profile`");
 }
 
 std::string ToText(const std::string& value) { return value; }

@@ -63,6 +63,7 @@ struct WorkerFlags {
   int drain_seconds = 25;           ///< from SIGTERM to the end of the program
   std::uint64_t memory = 0;         ///< bytes of the machine's that it may use; 0: all
   std::uint64_t memory_budget = 0;  ///< bytes beside its state; 0: as the job says
+  std::string profile;              ///< gets spans at the end (base/spans.h); empty: none
 
   bool operator==(const WorkerFlags&) const = default;
 };

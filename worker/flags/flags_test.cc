@@ -85,7 +85,8 @@ TEST(WorkerFlagsTest, EveryOptionIsReadAsItWasWritten) {
                         .region = "eu-west, north",
                         .drain_seconds = 86400,
                         .memory = 1ull << 41,
-                        .memory_budget = 1ull << 40};
+                        .memory_budget = 1ull << 40,
+                        .profile = "profile/w7"};
   EXPECT_EQ(ReadBack(all), all);
   // The test sets every field: each makes an argument.
   const auto help = ParseWorkerFlags({"--help"});

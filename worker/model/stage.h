@@ -22,6 +22,7 @@
 #include "api/swarmjob.h"
 #include "base/bytes.h"
 #include "base/hash.h"
+#include "base/spans.h"
 #include "base/status.h"
 #include "worker/checkpoint/tensor.h"
 #include "worker/model/layout/parameters.h"
@@ -95,6 +96,9 @@ struct StageOptions {
   bool updates = true;
   /// How bytes reach the device; null: as `device` needs. Tests put one here that is late.
   std::shared_ptr<device::Device> streams = nullptr;
+  /// Gets what a stage on the CPU does with a microbatch, layer by layer; outlives it. Null: there
+  /// is none.
+  Spans* spans = nullptr;
 };
 
 /// Tokens of a microbatch: `sequences` rows of tokens_per_sequence tokens (inputs and labels: row i

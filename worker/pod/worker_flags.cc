@@ -36,6 +36,7 @@ WorkerFlags WorkerOf(const WorkerFlags& pod, std::size_t index, std::uint64_t me
         "127.0.0.1:" + (colon == std::string::npos ? "" : pod.metrics_listen.substr(colon + 1));
     flags.metrics_listen = WithPort(flags.metrics_listen, 1 + index);
   }
+  if (!pod.profile.empty()) flags.profile = pod.profile + "-" + std::to_string(index);
   if (!pod.metrics_address_file.empty()) {
     flags.metrics_address_file = pod.metrics_address_file + "-" + std::to_string(index);
   }

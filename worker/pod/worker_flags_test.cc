@@ -34,11 +34,13 @@ TEST(PodFlagsTest, APortThatTheSystemChoosesStaysSo) {
   pod.advertise.clear();
   pod.metrics_listen = "127.0.0.1:0";
   pod.metrics_address_file = "metrics/job-w3";
+  pod.profile = "profile/job-w3";
   const WorkerFlags worker = WorkerOf(pod, 2, 0);
   EXPECT_EQ(worker.listen, "127.0.0.1:0");
   EXPECT_EQ(worker.advertise, "");
   EXPECT_EQ(worker.metrics_listen, "127.0.0.1:0");
   EXPECT_EQ(worker.metrics_address_file, "metrics/job-w3-2");
+  EXPECT_EQ(worker.profile, "profile/job-w3-2");
 }
 
 TEST(PodFlagsTest, WhatTheFlagsSayOfMemoryIsEachWorkers) {

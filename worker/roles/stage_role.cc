@@ -8,7 +8,9 @@
 
 #include "api/format/enum_names.h"
 #include "base/exit.h"
+#include "base/files.h"
 #include "base/log.h"
+#include "base/spans.h"
 #include "worker/chaos/corruption.h"
 #include "worker/chaos/holds.h"
 #include "worker/model/attention.h"
@@ -40,7 +42,7 @@ Result<std::unique_ptr<model::Stage>> CreateStage(const model::StageOptions& opt
   return stage;
 }
 
-Result<stage::WorkerOptions> OptionsOf(const WorkerFlags& flags) {
+Result<stage::WorkerOptions> OptionsOf(const WorkerFlags& flags, Spans* spans) {
   ASSIGN_OR_RETURN(const auto numeric_class, model::NumericClass(flags.threads, flags.device));
   stage::WorkerOptions options{.id = protocol::WorkerId(flags.id),
                                .region = flags.region,
@@ -53,7 +55,11 @@ Result<stage::WorkerOptions> OptionsOf(const WorkerFlags& flags) {
                                .trainer_patience = std::chrono::seconds(flags.trainer_patience),
                                .memory = flags.memory,
                                .memory_budget = flags.memory_budget,
-                               .create_stage = CreateStage};
+                               .spans = spans,
+                               .create_stage = [spans](model::StageOptions options) {
+                                 options.spans = spans;
+                                 return CreateStage(options);
+                               }};
   if (!flags.chaos_file.empty()) {
     const auto point = std::make_shared<chaos::HoldPoint>(flags.chaos_file, options.id);
     options.at_phase = [point](chaos::WorkPhase phase, protocol::Step step) {
@@ -103,10 +109,8 @@ StageEnd RunIncarnation(const WorkerFlags& flags, const stage::WorkerOptions& op
   return EndOf(status);
 }
 
-}  // namespace
-
-StageEnd RunStage(const WorkerFlags& flags, Signals& signals) {
-  auto options = OptionsOf(flags);
+StageEnd Serve(const WorkerFlags& flags, Signals& signals, Spans* spans) {
+  auto options = OptionsOf(flags, spans);
   if (!options.ok()) return {Then::kExit, Refuse(options.status())};
   std::shared_ptr<const stage::KeptState> kept;
   for (;;) {
@@ -114,6 +118,17 @@ StageEnd RunStage(const WorkerFlags& flags, Signals& signals) {
     const StageEnd end = RunIncarnation(flags, *options, signals, kept);
     if (end.then != Then::kStartAgain || !kept) return end;
   }
+}
+
+}  // namespace
+
+StageEnd RunStage(const WorkerFlags& flags, Signals& signals) {
+  if (flags.profile.empty()) return Serve(flags, signals, nullptr);
+  Spans spans;
+  const StageEnd end = Serve(flags, signals, &spans);
+  const Status written = WriteFile(flags.profile, ToJsonLines(spans));
+  if (!written.ok()) LOG_WARN("the profile is lost: {}", written.message());
+  return end;
 }
 
 }  // namespace swarm::roles

@@ -17,12 +17,12 @@ Compute::Turn::Turn(Compute* compute) : compute_(compute), begin_(Clock::now()) 
 
 Compute::Turn::~Turn() { compute_->EndTurn(); }
 
-double Compute::Turn::Finish() {
+Computed Compute::Turn::Finish() {
   std::lock_guard lock(compute_->mutex_);
   const Timepoint now = Clock::now();
-  const Duration spent = now - std::max(begin_, std::exchange(compute_->last_result_, now));
-  compute_->busy_nanoseconds_ += std::chrono::nanoseconds(spent).count();
-  return ToSeconds(spent);
+  const Timepoint begin = std::max(begin_, std::exchange(compute_->last_result_, now));
+  compute_->busy_nanoseconds_ += std::chrono::nanoseconds(now - begin).count();
+  return {begin, now};
 }
 
 void Compute::EndTurn() {

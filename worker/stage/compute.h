@@ -27,6 +27,12 @@ enum class ComputeKind : std::uint8_t { kBackward = 0, kForward = 1 };
 /// too late costs such a stage another pass.
 Duration PatienceAfter(Duration work);
 
+/// When a task was computed.
+struct Computed {
+  Timepoint begin, end;
+  double seconds() const { return ToSeconds(end - begin); }
+};
+
 class Compute {
  public:
   Compute();
@@ -47,9 +53,9 @@ class Compute {
     ~Turn();
     Turn(const Turn&) = delete;
     Turn& operator=(const Turn&) = delete;
-    /// The result is there. Gives the seconds since the task's submission, or since the result of
-    /// the task before it if that came later. From any thread, once.
-    double Finish();
+    /// The result is there. Gives the time since the task's submission, or since the result of the
+    /// task before it if that came later. From any thread, once.
+    Computed Finish();
 
    private:
     Compute* const compute_;

@@ -147,7 +147,7 @@ TEST(ComputeTest, ADeviceHasTwoTasksAndTheOrderOfTheOthersIsDecidedLate) {
   compute.PostState([&] { order.push_back('c'), state.set_value(); });
   state.get_future().wait();
   EXPECT_EQ(order, "abc");
-  EXPECT_GE(turns.front()->Finish(), 0);
+  EXPECT_GE(turns.front()->Finish().seconds(), 0);
   turns.front().reset();
   third.get_future().wait();
   EXPECT_EQ(order, "abcd");

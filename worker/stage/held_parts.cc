@@ -146,6 +146,7 @@ void HeldParts::Apply(const protocol::CommitRecord& record, std::vector<Bytes> s
   division.magnitude_bits = divided.magnitude_bits;
   parts_.compute.PostState([this, stage = stage_, record, sums = std::move(sums), division] {
     if (parts_.options.at_phase) parts_.options.at_phase(chaos::WorkPhase::kCommit, record.step);
+    const SpanTimer timer(parts_.options.spans, UpdateSpan(record));
     half_applied_ = true;
     auto made = stage->BeginApply(sums, record.clip, record.learning_rate, record.skip, division);
     parts_.control.Post([this, record, own = division.own, made = std::move(made)]() mutable {
@@ -199,6 +200,7 @@ void HeldParts::FetchWeights(const protocol::CommitRecord& record,
 void HeldParts::FinishApply(const protocol::CommitRecord& record, std::vector<Bytes> weights) {
   parts_.compute.PostState(
       [this, stage = stage_, record, own = held_, weights = std::move(weights)] {
+        const SpanTimer timer(parts_.options.spans, UpdateSpan(record));
         const Status status = stage->FinishApply(weights);
         half_applied_ = !status.ok();
         parts_.control.Post([this, record, status] {

@@ -93,6 +93,11 @@ class HeldParts {
   bool IsCurrent(protocol::Generation generation) const {
     return stage_ != nullptr && generation_ == generation;
   }
+  Span UpdateSpan(const protocol::CommitRecord& record) const {
+    return {.kind = SpanKind::kUpdate,
+            .stage = static_cast<std::uint64_t>(parts_.metrics.stage.load()),
+            .step = record.step.value};
+  }
   void OnMoments(const protocol::Reduce& reduce, Result<std::vector<Bytes>> moments);
   void OnHalfApplied(const protocol::CommitRecord& record, const std::vector<bool>& own,
                      Result<std::vector<Bytes>> made);

@@ -130,6 +130,22 @@ void ReplicaRunner::MakeRoom(protocol::Generation generation) {
   });
 }
 
+Span ReplicaRunner::SpanOf(SpanKind kind, const TaskKey& key) const {
+  Span span = SpanOf(kind, key.step);
+  span.microbatch = key.microbatch.value;
+  return span;
+}
+
+void ReplicaRunner::NoteTask(SpanKind kind, const TaskKey& key, const Computed& computed) const {
+  if (parts_.options.spans == nullptr) return;
+  parts_.options.spans->Record({.kind = kind,
+                                .stage = key.stage.value,
+                                .step = key.step.value,
+                                .microbatch = key.microbatch.value,
+                                .begin = computed.begin,
+                                .end = computed.end});
+}
+
 std::map<protocol::GroupIndex, std::uint64_t> ReplicaRunner::GroupBytes(protocol::Step step) const {
   const std::uint64_t element =
       job_.spec.training.accumulation == api::Accumulation::kExact ? 8 : 4;
@@ -252,18 +268,18 @@ void ReplicaRunner::Do(const protocol::action::RunForward& a) {
         const std::vector<std::int32_t> ids = TokensOf(frame);
         const std::uint64_t input = audited ? InputDigest(frame, boundary) : 0;
         if (a.keep_graph) EnterPhase(chaos::WorkPhase::kForward, a.key.step);
-        stage->SubmitForward(a.key, a.version, {frame.sequences, frame.tokens_per_sequence, ids},
-                             boundary, a.keep_graph,
-                             [this, a, frame, turn, input](Result<model::ForwardResult> result) {
-                               const double seconds = turn->Finish();
-                               protocol::TaskDigests digests;
-                               if (input != 0 && result.ok())
-                                 digests = {input, OutputDigest(*result)};
-                               parts_.control.Post([this, a, frame, result = std::move(result),
-                                                    seconds, digests]() mutable {
-                                 OnForward(a, frame, std::move(result), seconds, digests);
-                               });
-                             });
+        stage->SubmitForward(
+            a.key, a.version, {frame.sequences, frame.tokens_per_sequence, ids}, boundary,
+            a.keep_graph, [this, a, frame, turn, input](Result<model::ForwardResult> result) {
+              const Computed computed = turn->Finish();
+              NoteTask(SpanKind::kForward, a.key, computed);
+              protocol::TaskDigests digests;
+              if (input != 0 && result.ok()) digests = {input, OutputDigest(*result)};
+              parts_.control.Post([this, a, frame, result = std::move(result),
+                                   seconds = computed.seconds(), digests]() mutable {
+                OnForward(a, frame, std::move(result), seconds, digests);
+              });
+            });
       });
 }
 
@@ -301,14 +317,14 @@ void ReplicaRunner::Do(const protocol::action::RunBackward& a) {
         stage->SubmitBackward(
             key, errs ? Corrupted(gradient) : gradient,
             [this, key, turn, audited, errs, taken](Result<model::BackwardResult> result) {
-              const double seconds = turn->Finish();
+              const Computed computed = turn->Finish();
+              NoteTask(SpanKind::kBackward, key, computed);
               if (errs && result.ok()) result->gradient = Corrupted(result->gradient);
               protocol::TaskDigests digests;
               if (audited && result.ok()) digests = {taken, OutputDigest(*result)};
               parts_.control.Post(
-                  [this, key, result = std::move(result), seconds, digests]() mutable {
-                    OnBackward(key, std::move(result), seconds, digests);
-                  });
+                  [this, key, result = std::move(result), seconds = computed.seconds(),
+                   digests]() mutable { OnBackward(key, std::move(result), seconds, digests); });
             });
       });
 }
@@ -338,6 +354,9 @@ std::string ReplicaRunner::RegionOf(const WorkerId& id) const {
 
 void ReplicaRunner::Do(const protocol::action::SendForward& a) {
   const Bytes output = payloads_.Output(a.source);
+  Span span = SpanOf(SpanKind::kSendActivations, a.source);
+  span.bytes = output.size();
+  const SpanTimer timer(parts_.options.spans, span);
   parts_.metrics.boundary_bytes_forward += output.size();
   parts_.metrics.region_bytes.Add(RegionOf(a.to), output.size());
   parts_.host.Send(a.to, Lane::kData, a.message, output);
@@ -345,6 +364,9 @@ void ReplicaRunner::Do(const protocol::action::SendForward& a) {
 
 void ReplicaRunner::Do(const protocol::action::SendBackward& a) {
   const Bytes gradient = payloads_.Returned(a.source);
+  Span span = SpanOf(SpanKind::kSendGradients, a.source);
+  span.bytes = gradient.size();
+  const SpanTimer timer(parts_.options.spans, span);
   parts_.metrics.boundary_bytes_backward += gradient.size();
   parts_.metrics.region_bytes.Add(RegionOf(a.to), gradient.size());
   parts_.host.Send(a.to, Lane::kData, a.message, gradient);
@@ -352,7 +374,9 @@ void ReplicaRunner::Do(const protocol::action::SendBackward& a) {
 
 void ReplicaRunner::Do(const protocol::action::FoldGradients& a) {
   payloads_.DropInput(a.key);
-  parts_.compute.PostState([stage = stage_, key = a.key] {
+  parts_.compute.PostState([spans = parts_.options.spans, span = SpanOf(SpanKind::kFold, a.key),
+                            stage = stage_, key = a.key] {
+    const SpanTimer timer(spans, span);
     const Status status = stage->Fold(key);
     SWARM_CHECK(status.ok(), status.message());
     LOG_DEBUG("account: folds {} {} {}", key.generation.value, key.step.value,
@@ -417,6 +441,13 @@ void ReplicaRunner::OnSum(ReducedSum sum) {
   protocol::Actions actions =
       replica_->OnGroupReduced(step, group, k, digest, std::move(norms), sum.parts);
   if (actions.empty()) return;  // superseded
+  if (Spans* const spans = parts_.options.spans) {
+    Span span = SpanOf(SpanKind::kSum, step);
+    span.bytes = sum.elements.size();
+    span.begin = sum.begun;
+    span.end = Clock::now();
+    spans->Record(span);
+  }
   KeepSum(std::move(sum));
   Carry(std::move(actions));
 }
@@ -505,8 +536,10 @@ void ReplicaRunner::Do(const protocol::action::ApplyCommit& a) {
     }
     return held_.Apply(a.record, std::move(sums), a.holds);
   }
-  parts_.compute.PostState([this, stage = stage_, record = a.record, sums = std::move(sums)] {
+  parts_.compute.PostState([this, span = SpanOf(SpanKind::kUpdate, a.record.step), stage = stage_,
+                            record = a.record, sums = std::move(sums)] {
     EnterPhase(chaos::WorkPhase::kCommit, record.step);
+    const SpanTimer timer(parts_.options.spans, span);
     const Status status = stage->Apply(sums, record.clip, record.learning_rate, record.skip);
     parts_.control.Post([this, record, status] { OnApplied(record, status); });
     if (status.ok()) ReportState(record, stage);

@@ -80,6 +80,13 @@ class ReplicaRunner {
   bool IsAudited(const protocol::Forward& frame) const {
     return job_.spec.training.audit.fraction > 0 && frame.kind == protocol::TaskKind::kTrain;
   }
+  /// A span of the replica's work, which has not begun.
+  Span SpanOf(SpanKind kind, protocol::Step step) const {
+    return {.kind = kind, .stage = welcome_.stage.value, .step = step.value};
+  }
+  Span SpanOf(SpanKind kind, const protocol::TaskKey& key) const;
+  /// The span of a forward or backward that has its result. From any thread.
+  void NoteTask(SpanKind kind, const protocol::TaskKey& key, const Computed& computed) const;
   /// Bytes of the step's sum of each group.
   std::map<protocol::GroupIndex, std::uint64_t> GroupBytes(protocol::Step step) const;
   /// Of a microbatch between forward and backward, estimated.

@@ -20,6 +20,25 @@ constexpr std::size_t kEarlyControlMax = 65536;
 /// Reports that wait for each other are sent when there are this many.
 constexpr std::size_t kReportsBeforeFlush = 64;
 
+/// The span that begins with the arrival of an output or an input gradient; none of other messages.
+std::optional<Span> ArrivalOf(const Envelope& envelope) {
+  const auto span = [&](SpanKind kind, const protocol::TaskKey& key) {
+    return Span{.kind = kind,
+                .stage = key.stage.value,
+                .step = key.step.value,
+                .microbatch = key.microbatch.value,
+                .bytes = envelope.payload.size(),
+                .begin = Clock::now()};
+  };
+  if (const auto* forward = std::get_if<protocol::Forward>(&envelope.message)) {
+    return span(SpanKind::kReceiveActivations, forward->key);
+  }
+  if (const auto* backward = std::get_if<protocol::Backward>(&envelope.message)) {
+    return span(SpanKind::kReceiveGradients, backward->key);
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Worker>> Worker::Start(WorkerOptions options,
@@ -127,8 +146,13 @@ void Worker::OnMessage(const WorkerId& from, Lane, Envelope envelope) {
     heard_[from] = Clock::now();
     return;
   }
-  control_.Post([this, from, envelope = std::move(envelope)]() mutable {
+  std::optional<Span> arrival;
+  if (options_.spans != nullptr) arrival = ArrivalOf(envelope);
+  control_.Post([this, from, arrival, envelope = std::move(envelope)]() mutable {
     Handle(from, std::move(envelope));
+    if (!arrival) return;
+    arrival->end = Clock::now();
+    options_.spans->Record(*arrival);
   });
 }
 

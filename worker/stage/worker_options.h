@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/spans.h"
 #include "base/time.h"
 #include "worker/chaos/holds.h"
 #include "worker/protocol/ids.h"
@@ -40,6 +41,8 @@ struct WorkerOptions {
   /// Called on the compute thread before a backward: whether it is to be wrong by a bit. Empty
   /// outside of experiments.
   std::function<bool()> errs = {};
+  /// Gets what the worker does, for a profile; outlives it. Null: there is none.
+  Spans* spans = nullptr;
   /// False: the trainer hears nothing of this worker's links. Experiments compare with that.
   bool reports_links = true;
   /// Called on the compute thread. Experiments without training replace it.

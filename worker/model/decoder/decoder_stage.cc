@@ -279,6 +279,7 @@ at::Tensor DecoderStage::RunLayers(const Weights& weights, const Pass& pass,
   const std::int64_t first = layout_.slice.first;
   at::Tensor x = layout_.slice.embedding ? EmbeddedTokens(weights, pass)
                                          : ReceiveAt(first, weights, pass, pass.input);
+  NoteGradientOf(x, first);
   for (std::size_t i = 0; i < layout_.layers.size(); ++i) {
     const std::int64_t layer = first + static_cast<std::int64_t>(i);
     if (i > 0 && layout_.boundaries.contains(layer)) {
@@ -292,9 +293,48 @@ at::Tensor DecoderStage::RunLayers(const Weights& weights, const Pass& pass,
       return RunLayer(i, weights, inputs[0], documents.get(), before);
     };
     const bool again = options_.recompute == api::Recompute::kLayers && before == nullptr;
-    x = again ? Recomputed(run, {x}, weights.trained()) : run({x});
+    {
+      const SpanTimer timer(spans(), SpanOf(SpanKind::kLayerForward, layer));
+      x = again ? Recomputed(run, {x}, weights.trained()) : run({x});
+    }
+    NoteGradientOf(x, layer + 1);
   }
   return x;
+}
+
+Span DecoderStage::SpanOf(SpanKind kind, std::uint64_t layer) const {
+  return {.kind = kind,
+          .stage = computing_.stage.value,
+          .step = computing_.step.value,
+          .microbatch = computing_.microbatch.value,
+          .layer = layer};
+}
+
+std::function<void()> DecoderStage::BeginEncode() const {
+  if (boundary_spans() == nullptr) return [] {};
+  Span span = SpanOf(SpanKind::kEncode);
+  span.begin = Clock::now();
+  return [spans = spans(), span]() mutable {
+    span.end = Clock::now();
+    spans->Record(span);
+  };
+}
+
+void DecoderStage::NoteGradientOf(const at::Tensor& x, std::int64_t layer) {
+  if (spans() == nullptr || !x.requires_grad()) return;
+  // A hook that returns nothing leaves the gradient as it is. On the CPU the thread that asks for
+  // the backward runs it.
+  x.register_hook([this, layer](const at::Tensor&) {
+    const std::int64_t end = layout_.slice.first + std::ssize(layout_.layers);
+    const Timepoint now = Clock::now();
+    if (layer < end) {
+      Span span = SpanOf(SpanKind::kLayerBackward, layer);
+      span.begin = layer_began_;
+      span.end = now;
+      spans()->Record(span);
+    }
+    layer_began_ = now;
+  });
 }
 
 at::Tensor DecoderStage::RunLayer(std::size_t index, const Weights& weights, const at::Tensor& x,
@@ -367,6 +407,7 @@ Result<DecoderStage::Pass> DecoderStage::OpenPass(const Weights& weights, const 
   if (layout_.slice.embedding) return pass;
   const std::int64_t width =
       api::CoefficientsPerToken(options_.boundary, options_.config.hidden_size);
+  const SpanTimer timer(boundary_spans(), SpanOf(SpanKind::kDecode));
   ASSIGN_OR_RETURN(pass.input,
                    port_->Receive(*activation_codec_, input, {tokens.sequences, length, width}));
   return pass;
@@ -383,6 +424,7 @@ void DecoderStage::SubmitForward(const TaskKey& key, Version version, const Toke
 
 Status DecoderStage::Execute(const TaskKey& key, Version version, const TokenBatch& tokens,
                              const Bytes& input, bool keep_graph, const Done<ForwardResult>& done) {
+  computing_ = key;
   const Result<const Weights*> weights = FindWeights(version);
   if (!weights.ok()) return weights.status();
   if (keep_graph && (graphs_.contains(key) || gradients_.Waits(key))) {
@@ -428,9 +470,12 @@ Status DecoderStage::Execute(const TaskKey& key, Version version, const TokenBat
       done(loss.ok() ? Result<ForwardResult>({Bytes(), ReadLoss(*loss)}) : loss.status());
     });
   } else {
-    port_->Send(*activation_codec_, output, [done](Result<Bytes> boundary) {
-      done(boundary.ok() ? Result<ForwardResult>({*std::move(boundary), 0}) : boundary.status());
-    });
+    port_->Send(*activation_codec_, output,
+                [done, encoded = BeginEncode()](Result<Bytes> boundary) {
+                  encoded();
+                  done(boundary.ok() ? Result<ForwardResult>({*std::move(boundary), 0})
+                                     : boundary.status());
+                });
   }
   return {};
 }
@@ -447,6 +492,7 @@ void DecoderStage::SubmitBackward(const TaskKey& key, const Bytes& gradient,
 
 Status DecoderStage::Differentiate(const TaskKey& key, const Bytes& gradient,
                                    const Done<BackwardResult>& done) {
+  computing_ = key;
   const auto found = graphs_.find(key);
   if (found == graphs_.end()) return NotFound("backward: no graph of " + TaskText(key));
   at::Tensor output_gradient;
@@ -454,8 +500,11 @@ Status DecoderStage::Differentiate(const TaskKey& key, const Bytes& gradient,
     output_gradient =
         at::full_like(found->second.output, 1.0 / static_cast<double>(options_.microbatches));
   } else {
-    Result<at::Tensor> decoded =
-        port_->Receive(*gradient_codec_, gradient, found->second.output.sizes());
+    Result<at::Tensor> decoded = at::Tensor();
+    {
+      const SpanTimer timer(boundary_spans(), SpanOf(SpanKind::kDecode));
+      decoded = port_->Receive(*gradient_codec_, gradient, found->second.output.sizes());
+    }
     if (!decoded.ok()) return decoded.status().WithContext("backward of " + TaskText(key));
     output_gradient = std::move(*decoded);
   }
@@ -499,7 +548,11 @@ Status DecoderStage::Differentiate(const TaskKey& key, const Bytes& gradient,
                 });
   }
   if (returns) {
-    port_->Send(*gradient_codec_, results.back(), sent);
+    port_->Send(*gradient_codec_, results.back(),
+                [sent, encoded = BeginEncode()](Result<Bytes> gradient) {
+                  encoded();
+                  sent(std::move(gradient));
+                });
   } else if (!measurement) {
     port_->Finish(sent);
   }

@@ -146,6 +146,17 @@ class DecoderStage final : public Stage {
   /// The fixed tensors of Subspace, with the basis of these weights.
   Subspace SubspaceOf(const Weights& weights) const;
   void PrepareSubspace(std::uint64_t seed);
+  /// Where spans go; null where nothing is recorded: a device computes later than it is told to.
+  Spans* spans() const { return device_.is_cpu() ? options_.spans : nullptr; }
+  /// The same for what crosses boundaries; those of a segment are no boundaries of the stage.
+  Spans* boundary_spans() const { return options_.part ? nullptr : spans(); }
+  /// A span of the microbatch that is being computed, which has not begun.
+  Span SpanOf(SpanKind kind, std::uint64_t layer = Span::kNone) const;
+  /// Begins the span of encoding what leaves the stage; the function ends it.
+  std::function<void()> BeginEncode() const;
+  /// Has the spans of backwards recorded, once `x` has its gradient: it is the input of `layer`, or
+  /// behind the last one the output.
+  void NoteGradientOf(const at::Tensor& x, std::int64_t layer);
   /// When a version is dropped, the weights that its graphs refer to are overwritten.
   void DropGraphs();
 
@@ -164,6 +175,8 @@ class DecoderStage final : public Stage {
   GradientStore gradients_;
   std::map<TaskKey, Graph> graphs_;
   ScaleLevels scale_levels_;
+  TaskKey computing_;           // of spans
+  Timepoint layer_began_ = {};  // its backward, of spans
 };
 
 /// To the device of the options. Errors: as Stage::Create.

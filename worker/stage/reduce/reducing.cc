@@ -62,13 +62,14 @@ void Reducing::Begin(const protocol::Reduce& reduce, std::shared_ptr<const model
                      std::uint64_t group, std::function<Result<model::GradientSum>()> give,
                      api::ReduceCodec codec) {
   loop_.Post([this, reduce, stage = std::move(stage), group, give = std::move(give), codec] {
+    const Timepoint begun = Clock::now();
     const Result<model::GradientSum> own = give();
     if (!own.ok()) return unreadable_(own.status());
     const Key key{reduce.generation, reduce.step, reduce.group, reduce.k};
     std::erase_if(sums_, [&](const auto& entry) { return SumOf(entry.first) == SumOf(key); });
     ForgetChunks([&](const ReduceChunk& chunk) { return SumOf(chunk) == SumOf(key); });
     ForgetEarlyBefore(key);
-    Sum& sum = sums_[key] = {MakeReduceCodec(codec), nullptr, stage, group, *own};
+    Sum& sum = sums_[key] = {MakeReduceCodec(codec), nullptr, stage, group, *own, begun};
     sum.reduce = std::make_unique<GroupReduce>(
         reduce, self_, *own, buffers_,
         [this](const WorkerId& to, ReduceChunk chunk, Bytes payload) {
@@ -188,7 +189,8 @@ void Reducing::FinishIfDone(const Key& key) {
                     .pieces = {},
                     .norms = {},
                     .parts = {},
-                    .holders = sum.reduce->reduce().holders};
+                    .holders = sum.reduce->reduce().holders,
+                    .begun = sum.begun};
   std::vector<bool> held;
   for (const protocol::PartHolders& holders : result.holders) held.push_back(holders.Has(self_));
   if (result.holders.empty()) {

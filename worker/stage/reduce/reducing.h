@@ -36,6 +36,7 @@ struct ReducedSum {
   std::vector<protocol::TensorNorm> norms;
   std::vector<protocol::PartDigest> parts;     ///< the own ones, where parts have holders
   std::vector<protocol::PartHolders> holders;  ///< of the parts; empty: none has one
+  Timepoint begun = {};                        ///< here; unknown of a sum that was fetched
 };
 
 class Reducing {
@@ -93,6 +94,7 @@ class Reducing {
     std::shared_ptr<const model::Stage> stage;
     std::uint64_t group = 0;
     model::GradientSum own;
+    Timepoint begun = {};
   };
   struct EarlyChunk {
     protocol::WorkerId from;
