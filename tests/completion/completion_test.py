@@ -6,6 +6,7 @@ Usage: tests/completion/completion_test.py SWARMCTL
 fish and zsh are tried where they are installed; the tests of others are skipped, and say so.
 """
 
+import functools
 import os
 import pathlib
 import pty
@@ -35,6 +36,7 @@ def run(*command, text=None):
     return done.stdout
 
 
+@functools.cache
 def script(shell):
     return run(SWARMCTL, "completion", shell)
 
