@@ -183,6 +183,7 @@ SwarmJob AnyJob() {
       {Number(), Number(), FiniteDouble(), FiniteDouble(), *rc::gen::arbitrary<bool>()},
       Either(Accumulation::kFloat, Accumulation::kExact),
       *rc::gen::element(ReduceCodec::kBF16, ReduceCodec::kInt8, ReduceCodec::kInt4),
+      {FiniteDouble()},
       Number(),
       Number()};
   spec.optimizer = {Either(OptimizerType::kLAMB, OptimizerType::kMuon),
