@@ -52,7 +52,9 @@ class SystemProfileTest : public SystemTest, public testing::WithParamInterface<
   static std::set<Task> Tasks(const std::vector<json>& events) {
     std::set<Task> tasks;
     for (const json& event : events) {
-      tasks.insert({event.at("args").at("step"), event.at("args").at("microbatch")});
+      const json& arguments = event.at("args");
+      tasks.emplace(arguments.at("step").get<std::uint64_t>(),
+                    arguments.at("microbatch").get<std::uint64_t>());
     }
     return tasks;
   }
