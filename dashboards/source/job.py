@@ -168,6 +168,11 @@ def faults():
                (f"sum({increase('swarmjob_trainer_replays_total', window='1h')})", "contributions computed again"),
                (f"sum({increase('swarmjob_trainer_revocations_total', window='1h')})", "microbatches revoked"),
                (f"sum({increase('swarmjob_trainer_rollbacks_total', window='1h')})", "rollbacks")),
+        series("Audits", "Microbatches that other workers computed again, per hour; those that found a worker to be wrong, and "
+               "those that nobody could decide.", "none",
+               (f"sum({increase('swarmjob_trainer_audits_total', window='1h')})", "audits"),
+               (f"sum({increase('swarmjob_trainer_audits_wrong_total', window='1h')})", "a worker is wrong"),
+               (f"sum({increase('swarmjob_trainer_audits_undecided_total', window='1h')})", "not decided")),
         series("Rebalancing moves", "Workers that went to another stage, per hour.", "none",
                (f"sum({increase('swarmjob_trainer_moves_total', window='1h')})", "begun by the trainer"),
                (f"sum({increase('swarmjob_operator_moves_total', OPERATOR_OF_JOB, '1h')})",
