@@ -724,9 +724,10 @@ int Main(int argc, char** argv) {
                                 : static_cast<int>(ExitCode::kBadUsage);
   }
   for (const auto& [shell, command] : completion_commands) {
+    if (!command->parsed()) continue;
     CompletedCommand program = Describe(app);
     program.name = "swarmctl";  // kubectl completes its plugins in a way of its own
-    if (command->parsed()) std::cout << CompletionScript(shell, program);
+    std::cout << CompletionScript(shell, program);
   }
   // `run` prints what matters to its user; arrivals and departures in the log would be noise.
   const bool runs = run_command->parsed() || profile_command->parsed() || join_command->parsed();
