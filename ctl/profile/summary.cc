@@ -48,9 +48,7 @@ void Add(const WorkerSpans& worker, const std::vector<Transfer>& incoming, const
         ToSeconds(piece.end - piece.begin);
   }
   for (const Span& span : worker.spans) {
-    const bool sends =
-        span.kind == SpanKind::kSendActivations || span.kind == SpanKind::kSendGradients;
-    if (sends && span.begin >= window.begin) stage->send_seconds += SecondsOf(span);
+    if (IsSent(span) && span.begin >= window.begin) stage->send_seconds += SecondsOf(span);
   }
   stage->rate += RateOf(worker.spans, window.begin);
 }

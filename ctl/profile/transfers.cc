@@ -24,9 +24,7 @@ std::vector<Transfer> FindTransfers(const std::vector<WorkerSpans>& workers) {
   std::map<Key, std::vector<Sent>> sent;
   for (std::size_t i = 0; i < workers.size(); ++i) {
     for (const Span& span : workers[i].spans) {
-      if (span.kind != SpanKind::kSendActivations && span.kind != SpanKind::kSendGradients)
-        continue;
-      sent[KeyOf(span.kind, span, span.stage)].push_back({i, span});
+      if (IsSent(span)) sent[KeyOf(span.kind, span, span.stage)].push_back({i, span});
     }
   }
   std::vector<Transfer> transfers;

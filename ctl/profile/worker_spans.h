@@ -30,4 +30,9 @@ struct Transfer {
 /// Requires one clock for all workers. By arrival. Pure.
 std::vector<Transfer> FindTransfers(const std::vector<WorkerSpans>& workers);
 
+/// Whether the span is of a message that is handed to the network.
+inline bool IsSent(const Span& span) {
+  return span.kind == SpanKind::kSendActivations || span.kind == SpanKind::kSendGradients;
+}
+
 }  // namespace swarm::ctl
