@@ -12,7 +12,7 @@
 #include <exception>
 #include <utility>
 
-#include "operator/kube/transport/exchange.h"
+#include "operator/kube/transport/exchange_transport.h"
 
 namespace swarm::kube {
 namespace {
@@ -206,25 +206,7 @@ std::string HostAndPort(const web::uri& server) {
   return server.port() <= 0 ? server.host() : server.host() + ":" + std::to_string(server.port());
 }
 
-// The time limits of the library.
-struct Patience {
-  Timepoint head;
-  Timepoint whole;
-  Duration idle;
-};
-
-Status Drain(Exchange& exchange, const Patience& patience, const StreamSink& sink,
-             std::stop_token stop) {
-  ASSIGN_OR_RETURN(const HttpHead head, exchange.WaitForHead(patience.head, stop));
-  if (!sink.on_head(head)) return Status();
-  while (true) {
-    const Timepoint deadline = std::min(patience.whole, Clock::now() + patience.idle);
-    ASSIGN_OR_RETURN(const std::string bytes, exchange.WaitForBytes(deadline, stop));
-    if (bytes.empty() || !sink.on_bytes(bytes)) return Status();
-  }
-}
-
-class CpprestTransport final : public HttpTransport {
+class CpprestTransport final : public ExchangeTransport {
  public:
   // Watches have connections and limits of their own.
   explicit CpprestTransport(const CpprestOptions& options)
@@ -233,43 +215,12 @@ class CpprestTransport final : public HttpTransport {
         host_(HostAndPort(web::uri(options.server))),
         tls_server_name_(options.tls_server_name) {}
 
-  Result<HttpResponse> Send(const HttpRequest& request, const SendLimits& limits,
-                            std::stop_token stop) override {
-    HttpResponse response;
-    bool too_large = false;
-    const StreamSink sink{[&](const HttpHead& head) {
-                            response.head = head;
-                            return true;
-                          },
-                          [&](std::string_view bytes) {
-                            too_large = response.body.size() + bytes.size() > limits.body_bytes_max;
-                            if (!too_large) response.body.append(bytes);
-                            return !too_large;
-                          }};
-    const Timepoint deadline = Clock::now() + limits.timeout;
-    const Patience patience{deadline, deadline, limits.timeout};
-    RETURN_IF_ERROR(
-        Run(requests_, request, StreamLimits{}.buffered_bytes_max, patience, sink, stop));
-    if (too_large) {
-      return ResourceExhausted("the answer is larger than " +
-                               std::to_string(limits.body_bytes_max) + " bytes");
-    }
-    return response;
-  }
-
-  Status Stream(const HttpRequest& request, const StreamLimits& limits, const StreamSink& sink,
-                std::stop_token stop) override {
-    const Patience patience{Clock::now() + limits.head_timeout, Timepoint::max(),
-                            limits.idle_timeout};
-    return Run(watches_, request, limits.buffered_bytes_max, patience, sink, stop);
-  }
-
   std::string host() const override { return host_; }
 
  private:
-  Status Run(http_client& client, const HttpRequest& request, std::size_t buffered_bytes_max,
-             const Patience& patience, const StreamSink& sink, std::stop_token stop) const {
-    const auto exchange = std::make_shared<Exchange>(buffered_bytes_max);
+  Result<Cancel> Begin(Kind kind, const HttpRequest& request,
+                       const std::shared_ptr<Exchange>& exchange) override {
+    http_client& client = kind == Kind::kRequest ? requests_ : watches_;
     pplx::cancellation_token_source cancel;
     try {
       client.request(MakeRequest(request, tls_server_name_, exchange), cancel.get_token())
@@ -279,11 +230,8 @@ class CpprestTransport final : public HttpTransport {
     } catch (const std::exception& error) {
       return StatusOf(error);
     }
-    const Status status = Drain(*exchange, patience, sink, stop);
-    exchange->Abandon();
     // Closes the socket. The library then releases the request.
-    if (!exchange->ended()) cancel.cancel();
-    return status;
+    return Cancel([cancel] { cancel.cancel(); });
   }
 
   http_client requests_;
