@@ -1,19 +1,14 @@
 #include "worker/enrol/service/client.h"
 
-#include <grpcpp/create_channel.h>
 #include <grpcpp/generic/generic_stub.h>
-#include <grpcpp/security/tls_certificate_provider.h>
-#include <grpcpp/security/tls_certificate_verifier.h>
-#include <grpcpp/security/tls_credentials_options.h>
 
 #include <future>
-#include <mutex>
 #include <utility>
 
-#include "base/identity/authority.h"
 #include "base/identity/trust.h"
 #include "swarmjob/v1/enrolment.pb.h"
 #include "worker/enrol/service/bytes.h"
+#include "worker/enrol/service/home_channel.h"
 #include "worker/net/grpc/process.h"
 #include "worker/net/grpc/status.h"
 
@@ -22,90 +17,14 @@ namespace {
 
 namespace pb = ::swarmjob::v1;
 
-/// What a verifier has found. Shared with gRPC's threads.
-struct Verdict {
-  std::mutex mutex;
-  Status refused;         // guarded: why the server is not home
-  std::string authority;  // guarded: empty: no handshake has come so far
-};
-
-/// Whether the server whose certificates are `chain` is the home of the job with this authority.
-Result<std::string> FindHome(const std::string& chain, const std::string& fingerprint) {
-  ASSIGN_OR_RETURN(std::string authority, identity::FindByFingerprint(chain, fingerprint));
-  RETURN_IF_ERROR(identity::CheckSigned(chain, authority));
-  ASSIGN_OR_RETURN(const auto facts, identity::ReadCertificate(chain, "the server's certificate"));
-  // The authority is that of one job, so the job's UID need not be known: it is between the two
-  // ends of the URI.
-  const std::string before = identity::JobUri("");
-  const std::string uri = facts.uris.size() == 1 ? facts.uris[0] : "";
-  const std::string uid = uri.substr(std::min(before.size(), uri.size()));
-  if (uri != identity::HomeUri(uid.substr(0, uid.find('/')))) {
-    return Status(StatusCode::kUnauthenticated,
-                  "the certificate does not name home, but another program of the job");
-  }
-  return authority;
-}
-
-class HomeVerifier final : public grpc::experimental::ExternalCertificateVerifier {
- public:
-  HomeVerifier(std::string fingerprint, std::shared_ptr<Verdict> verdict)
-      : fingerprint_(std::move(fingerprint)), verdict_(std::move(verdict)) {}
-
-  bool Verify(grpc::experimental::TlsCustomVerificationCheckRequest* request,
-              std::function<void(grpc::Status)>, grpc::Status* sync_status) override {
-    const grpc::string_ref chain = request->peer_cert_full_chain();
-    const auto home = FindHome(std::string(chain.data(), chain.size()), fingerprint_);
-    const std::lock_guard lock(verdict_->mutex);
-    if (home.ok()) {
-      verdict_->authority = *home;
-    } else {
-      verdict_->refused = home.status();
-    }
-    *sync_status = net::ToGrpc(home.status());
-    return true;
-  }
-  void Cancel(grpc::experimental::TlsCustomVerificationCheckRequest*) override {}
-
- private:
-  const std::string fingerprint_;
-  const std::shared_ptr<Verdict> verdict_;
-};
-
-std::shared_ptr<grpc::Channel> MakeChannel(const Client::Options& options,
-                                           const std::optional<identity::KeyPair>& identity,
-                                           const std::shared_ptr<Verdict>& verdict) {
-  grpc::experimental::TlsChannelCredentialsOptions tls;
-  if (identity) {
-    tls.set_certificate_provider(
-        std::make_shared<grpc::experimental::StaticDataCertificateProvider>(
-            std::vector<grpc::experimental::IdentityKeyCertPair>{
-                {identity->key, identity->certificate}}));
-    tls.watch_identity_key_cert_pairs();
-  }
-  // HomeVerifier does it: of the authority only the fingerprint is known before.
-  tls.set_verify_server_certs(false);
-  tls.set_check_call_host(false);
-  tls.set_certificate_verifier(
-      grpc::experimental::ExternalCertificateVerifier::Create<HomeVerifier>(options.fingerprint,
-                                                                            verdict));
-  grpc::ChannelArguments arguments;
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
-  arguments.SetMaxReceiveMessageSize(kMessageBytesMax);
-  // Else gRPC would name an address, which is none in TLS.
-  arguments.SetSslTargetNameOverride("home.swarmjob.local");
-  return grpc::CreateCustomChannel(options.address, grpc::experimental::TlsCredentials(tls),
-                                   arguments);
-}
-
 }  // namespace
 
 template <typename Reply, typename Request>
 Result<Reply> Client::Call(const char* method, const Request& request) {
   net::PrepareProcess();
-  const auto verdict = std::make_shared<Verdict>();
-  grpc::GenericStub stub(MakeChannel(options_, identity_, verdict));
+  const auto seen = std::make_shared<HomeSeen>();
+  grpc::GenericStub stub(
+      MakeHomeChannel({options_.address, options_.fingerprint, kMessageBytesMax}, identity_, seen));
   grpc::ClientContext context;
   context.set_deadline(
       std::chrono::system_clock::now() +
@@ -117,13 +36,10 @@ Result<Reply> Client::Call(const char* method, const Request& request) {
                  &sent, &received,
                  [&ended](grpc::Status status) { ended.set_value(std::move(status)); });
   const Status status = net::FromGrpc(ended.get_future().get());
-  {
-    const std::lock_guard lock(verdict->mutex);
-    if (!verdict->refused.ok()) {
-      return verdict->refused.WithContext("the server at " + options_.address +
-                                          " is not the home of this job");
-    }
-    if (!verdict->authority.empty()) authority_ = verdict->authority;
+  RETURN_IF_ERROR(seen->Refused().WithContext("the server at " + options_.address +
+                                              " is not the home of this job"));
+  if (std::string authority = seen->Authority(); !authority.empty()) {
+    authority_ = std::move(authority);
   }
   if (!status.ok()) {
     const bool lost =

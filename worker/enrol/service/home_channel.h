@@ -1,0 +1,47 @@
+// Channels to home, which is known by the fingerprint of its authority alone. For the rooms that
+// know gRPC.
+#pragma once
+
+#include <grpcpp/channel.h>
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "base/identity/pem.h"
+#include "base/status.h"
+
+namespace swarm::enrol {
+
+/// What the handshakes of a channel have shown. Thread-safe.
+class HomeSeen {
+ public:
+  /// Why the server is not home; ok: it was not refused.
+  Status Refused() const;
+  /// Home's authority in PEM; empty: there was no good handshake so far.
+  std::string Authority() const;
+
+  void Refuse(const Status& why);
+  void Accept(const std::string& authority);
+
+ private:
+  mutable std::mutex mutex_;
+  Status refused_;         // guarded
+  std::string authority_;  // guarded
+};
+
+struct HomeAddress {
+  std::string address;      ///< host:port
+  std::string fingerprint;  ///< of the authority
+  int message_bytes_max = 0;
+};
+
+/// Sends nothing to a server unless the authority with the fingerprint has signed its certificate,
+/// and it names home. Calls as `identity`; none: as nobody. Of several channels each has a
+/// connection of its own.
+std::shared_ptr<grpc::Channel> MakeHomeChannel(const HomeAddress& home,
+                                               const std::optional<identity::KeyPair>& identity,
+                                               std::shared_ptr<HomeSeen> seen);
+
+}  // namespace swarm::enrol
