@@ -221,6 +221,7 @@ static void Describe(Archive& a, Machine& machine) {
 template <typename Archive>
 static void Describe(Archive& a, Pool& pool) {
   a.Required("name", pool.name);
+  a.Field("cluster", pool.cluster);
   a.Field("maxReplicas", pool.maxReplicas);
   a.Field("pendingSeconds", pool.pendingSeconds);
   a.Field("returnAfterSeconds", pool.returnAfterSeconds);

@@ -30,6 +30,7 @@ E Either(E a, E b) {
 
 Pool AnyPool() {
   Pool pool{.name = *rc::gen::element("spot", "on-demand"),
+            .cluster = *rc::gen::element("", "west"),
             .pendingSeconds = Number(),
             .returnAfterSeconds = Number()};
   if (*rc::gen::arbitrary<bool>()) pool.maxReplicas = Number();

@@ -358,7 +358,8 @@ struct Machine {
 
 /// Where worker pods go. `swarmctl run` checks pools, and ignores them otherwise.
 struct Pool {
-  std::string name;                          ///< a label value, unique within the job
+  std::string name;     ///< a label value, unique within the job
+  std::string cluster;  ///< whose satellite makes its pods; empty: the job's own
   std::optional<std::uint64_t> maxReplicas;  ///< absent: no limit
   std::uint64_t pendingSeconds = 300;        ///< if a pod waits longer, the next pool is used
   std::uint64_t returnAfterSeconds = 900;    ///< between probes for the return of capacity

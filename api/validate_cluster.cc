@@ -150,6 +150,10 @@ void JudgeMachine(Judge& judge, const std::string& path, const Machine& machine)
 void JudgePool(Judge& judge, const std::string& path, const Pool& pool) {
   judge.Expect(IsLabel(pool.name), path + ".name", "is \"" + pool.name + "\"",
                "1 to 63 of a-z, 0-9 and -, with a letter or digit at both ends");
+  judge.Expect(pool.cluster.empty() || IsLabel(pool.cluster), path + ".cluster",
+               "is \"" + pool.cluster + "\"",
+               "the name of a satellite: 1 to 63 of a-z, 0-9 and -, with a letter or digit at both"
+               " ends; or leave it out");
   if (pool.maxReplicas) {
     judge.Range(path + ".maxReplicas", *pool.maxReplicas, std::uint64_t{0}, kReplicasMax);
   }

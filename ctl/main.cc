@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
+#include <functional>
 #include <iostream>
 #include <regex>
 #include <string>
@@ -14,6 +15,7 @@
 #include "base/version.h"
 #include "ctl/chaos/chaos.h"
 #include "ctl/cluster/cluster_commands.h"
+#include "ctl/cluster/satellite_command.h"
 #include "ctl/completion/completion.h"
 #include "ctl/enrol/join_command.h"
 #include "ctl/enrol/run_home.h"
@@ -227,6 +229,17 @@ CLI::App* AddJoin(CLI::App& app, JoinOptions* options) {
   return command;
 }
 
+void AddTimeToLive(CLI::App* command, std::function<void(Duration)> set) {
+  command
+      ->add_option_function<double>(
+          "--ttl", [set](const double& seconds) { set(FromSeconds(seconds)); },
+          "Time to live of the token, as in 90s, 30m or 24h")
+      ->transform(CLI::AsNumberWithUnit(
+          std::map<std::string, double>{{"s", 1}, {"m", 60}, {"h", 3600}, {"d", 86400}},
+          CLI::AsNumberWithUnit::UNIT_REQUIRED))
+      ->default_str("24h");
+}
+
 /// The three commands of `token`.
 struct TokenCommands {
   const CLI::App* create;
@@ -243,15 +256,7 @@ TokenCommands AddToken(CLI::App& app, TokenOptions* options) {
     return each;
   };
   CLI::App* create = add("create", "Print the command with which machines join");
-  create
-      ->add_option_function<double>(
-          "--ttl",
-          [options](const double& seconds) { options->terms.lifetime = FromSeconds(seconds); },
-          "Time to live of the token, as in 90s, 30m or 24h")
-      ->transform(CLI::AsNumberWithUnit(
-          std::map<std::string, double>{{"s", 1}, {"m", 60}, {"h", 3600}, {"d", 86400}},
-          CLI::AsNumberWithUnit::UNIT_REQUIRED))
-      ->default_str("24h");
+  AddTimeToLive(create, [options](Duration lifetime) { options->terms.lifetime = lifetime; });
   create->add_option("--uses", options->terms.uses, "Machines that may join with it")
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
@@ -605,6 +610,33 @@ CLI::App* AddDrain(CLI::App& app, DrainOptions* options) {
   return command;
 }
 
+/// The commands of `satellite`.
+struct SatelliteCommands {
+  const CLI::App* token;
+  const CLI::App* revoke;
+};
+
+SatelliteCommands AddSatellite(CLI::App& app, SatelliteOptions* options) {
+  CLI::App* command = app.add_subcommand(
+      "satellite", "Decide which other clusters may have pods of this cluster's SwarmJobs");
+  command->require_subcommand(1);
+  const auto add = [&](const char* name, const char* help) {
+    CLI::App* each = command->add_subcommand(name, help);
+    each->add_option("cluster", options->name, "Name of the other cluster, as pools have it")
+        ->required();
+    AddCluster(each, &options->cluster);
+    return each;
+  };
+  CLI::App* token =
+      add("token", "Print a token with which the operator of another cluster enrols here, once");
+  token
+      ->add_option("--home", options->home,
+                   "host:port at which it reaches the operator of this cluster")
+      ->required();
+  AddTimeToLive(token, [options](Duration lifetime) { options->lifetime = lifetime; });
+  return {token, add("revoke", "Send a satellite away, and make its unused tokens useless")};
+}
+
 /// The command of each shell.
 using CompletionCommands = std::vector<std::pair<Shell, const CLI::App*>>;
 
@@ -715,6 +747,8 @@ int Main(int argc, char** argv) {
   const CLI::App* top_command = AddTop(app, &top);
   const CLI::App* ui_command = AddUi(app, &ui);
   const CLI::App* drain_command = AddDrain(app, &drain);
+  SatelliteOptions satellite;
+  const SatelliteCommands satellite_commands = AddSatellite(app, &satellite);
   const CompletionCommands completion_commands = AddCompletion(app);
   try {
     app.parse(argc, argv);
@@ -748,6 +782,8 @@ int Main(int argc, char** argv) {
   if (top_command->parsed()) code = ShowTop(top, stdout, stderr);
   if (ui_command->parsed()) code = ShowPage(ui, stdout, stderr);
   if (drain_command->parsed()) code = DrainWorkers(drain, stdout, stderr);
+  if (satellite_commands.token->parsed()) code = CreateSatelliteToken(satellite, stdout, stderr);
+  if (satellite_commands.revoke->parsed()) code = RevokeSatellite(satellite, stdout, stderr);
   if (probe_command->parsed()) code = ProbeMachine(probe, std::cout, std::cerr);
   if (plan_command->parsed()) code = PlanJob(plan, std::cout, std::cerr);
   if (report_command->parsed()) code = ReportRuns(report, std::cout, std::cerr);

@@ -1,10 +1,12 @@
 // swarm-operator: keeps the SwarmJobs of a cluster running. Parses the flags, runs the operator,
 // and returns the exit code. The only unit that includes CLI11.
+#include <pthread.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <atomic>
 #include <csignal>
+#include <cstdio>
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -21,15 +23,20 @@
 #include "operator/controller/trainer_dialer.h"
 #include "operator/kube/client/rest_client.h"
 #include "operator/kube/config/config.h"
+#include "operator/kube/config/files.h"
 #include "operator/kube/leader/election.h"
 #include "operator/kube/timing/timing.h"
 #include "operator/kube/transport/http_cpprest.h"
+#include "operator/satellite/home.h"
+#include "operator/satellite/satellite.h"
 
 namespace swarm {
 namespace {
 
 /// Reconciles in progress get this much time at the end, before their requests are cancelled.
 constexpr Duration kStopPatience = std::chrono::seconds(5);
+/// How often satellites hear which jobs exist.
+constexpr Duration kTellPeriod = std::chrono::seconds(10);
 constexpr int kOk = 0, kFailed = 1, kBadUsage = 2;
 
 struct Flags {
@@ -38,14 +45,17 @@ struct Flags {
   bool allow_insecure = false, leader_elect = false;
   std::string lease_namespace, lease_name = "swarm-operator";
   std::string metrics_listen = "0.0.0.0:8080", health_listen = "0.0.0.0:8081";
+  std::string satellites_listen, satellite_token_file;
+  bool satellite = false;
+  int satellite_orphan_hours = 24;
   double kube_qps = 200, kube_burst = 400;
   int workers = 8;
 };
 
 void AddFlags(CLI::App& app, Flags* flags) {
   app.add_option("--worker-image", flags->worker_image,
-                 "Image of trainers and workers, unless their template names another")
-      ->required();
+                 "Image of trainers and workers, unless their template names another; required,"
+                 " except of a satellite");
   app.add_option("--worker-platform", flags->worker_platform,
                  "What that image is for, as linux/amd64: its pods go to such nodes (default: any)")
       ->check([](const std::string& platform) {
@@ -76,6 +86,20 @@ void AddFlags(CLI::App& app, Flags* flags) {
       ->check(CLI::PositiveNumber);
   app.add_option("--kube-burst", flags->kube_burst, "Requests to the API server in a burst")
       ->check(CLI::PositiveNumber);
+  app.add_option("--satellites-listen", flags->satellites_listen,
+                 "host:port at which the operators of other clusters reach this one, so that jobs"
+                 " may have pods there (default: none)");
+  auto* satellite = app.add_flag(
+      "--satellite", flags->satellite,
+      "Have no jobs, but make the pods in this cluster of jobs that are in another one, which a"
+      " token of `swarmctl satellite token` names");
+  app.add_option("--satellite-token-file", flags->satellite_token_file,
+                 "File with that token; it is used once")
+      ->needs(satellite);
+  app.add_option("--satellite-orphan-hours", flags->satellite_orphan_hours,
+                 "A satellite that hears nothing from home for so long removes all its pods")
+      ->needs(satellite)
+      ->check(CLI::Range(1, 24 * 365));
   app.add_option("--workers", flags->workers, "SwarmJobs that are reconciled at the same time")
       ->check(CLI::Range(1, 256));
   app.add_option("--log-level", flags->log_level, "Log level")
@@ -106,11 +130,10 @@ class Operator {
 
   /// Starts to watch, and to reconcile as soon as this process leads.
   void Start() {
-    controller_.Start();
+    if (controller_) controller_->Start();
     if (!flags_.leader_elect) {
       // Trainers obey no term below one that they have seen, maybe that of an elected leader.
-      const std::int64_t term = kube::NextTerm(0, kube::SystemTiming().WallNow());
-      return controller_.Lead(static_cast<std::uint64_t>(term));
+      return Lead(kube::NextTerm(0, kube::SystemTiming().WallNow()));
     }
     elector_.emplace(
         *lease_client_,
@@ -119,7 +142,7 @@ class Operator {
         kube::ElectionCallbacks{
             [this](std::int64_t term) {
               leads_ = true;
-              controller_.Lead(static_cast<std::uint64_t>(term));
+              Lead(term);
             },
             [] {
               LOG_ERROR("the lease is lost; exiting, so that no work of a former leader continues");
@@ -134,7 +157,9 @@ class Operator {
     const std::jthread hurry([this](std::stop_token done) {
       if (kube::SystemTiming().Sleep(kStopPatience, done)) stop_.request_stop();
     });
-    controller_.Stop();
+    satellites_.request_stop();
+    if (satellites_.joinable()) satellites_.join();
+    if (controller_) controller_->Stop();
     if (elector_) elector_->Stop();
   }
 
@@ -146,8 +171,64 @@ class Operator {
         client_(MakeClient(transport, config.credentials, flags.kube_qps, flags.kube_burst,
                            stop_.get_token())),
         lease_client_(MakeClient(transport, config.credentials, 5, 10, {})),
-        controller_(*client_, OptionsOf(flags, *client_), controller::MakeTrainerDialer(HostName()),
-                    kube::SystemTiming()) {}
+        own_{*client_, transport, config.credentials} {
+    if (flags.satellite) return;
+    controller_.emplace(*client_, OptionsOf(flags, *client_),
+                        controller::MakeTrainerDialer(HostName()), kube::SystemTiming());
+  }
+
+  void Lead(std::int64_t term) {
+    const auto leader_term = static_cast<std::uint64_t>(term);
+    if (controller_) controller_->Lead(leader_term);
+    if (flags_.satellite) {
+      satellites_ = std::jthread([this](std::stop_token stop) { BeSatellite(stop); });
+    } else if (!flags_.satellites_listen.empty()) {
+      satellites_ =
+          std::jthread([this, leader_term](std::stop_token stop) { BeHome(leader_term, stop); });
+    }
+  }
+
+  /// Opens the door to satellites, and tells them which jobs exist.
+  void BeHome(std::uint64_t leader_term, std::stop_token stop) {
+    pthread_setname_np(pthread_self(), "home");
+    std::unique_ptr<satellite::Home> home;
+    do {
+      if (!home) {
+        auto opened = satellite::Home::Open(
+            {flags_.satellites_listen, {lease_namespace_, satellite::kHomeSecret}, leader_term},
+            *client_, kube::SystemTiming(),
+            [this](const std::string& cluster, std::shared_ptr<kube::HttpTransport> transport,
+                   std::function<bool()> reachable) {
+              controller_->AddCluster(cluster,
+                                      MakeClient(std::move(transport), nullptr, flags_.kube_qps,
+                                                 flags_.kube_burst, stop_.get_token()),
+                                      std::move(reachable));
+            });
+        if (!opened.ok()) LOG_ERROR("no satellite can come: {}", opened.status().ToString());
+        if (opened.ok()) home = *std::move(opened);
+      }
+      if (!home || !controller_->synced()) continue;
+      const Status tended = home->Tend(controller_->JobUids());
+      if (!tended.ok()) LOG_WARN("satellites that were revoked may stay: {}", tended.ToString());
+    } while (kube::SystemTiming().Sleep(kTellPeriod, stop));
+  }
+
+  void BeSatellite(std::stop_token stop) {
+    pthread_setname_np(pthread_self(), "satellite");
+    const auto token = flags_.satellite_token_file.empty()
+                           ? Result<std::string>("")
+                           : kube::ReadTrimmed(flags_.satellite_token_file);
+    if (!token.ok()) LOG_WARN("no token: {}", token.status().ToString());
+    const Status ended = satellite::RunSatellite(
+        {.token = token.ok() ? *token : "",
+         .secret = {lease_namespace_, "swarm-satellite"},
+         .namespaces = {flags_.namespaces.begin(), flags_.namespaces.end()},
+         .sweep = {.orphaned = std::chrono::hours(flags_.satellite_orphan_hours)}},
+        own_, kube::SystemTiming(), stop);
+    if (ended.ok()) return;
+    LOG_ERROR("this cluster cannot be a satellite: {}", ended.ToString());
+    ExitWith(kFailed);
+  }
 
   std::unique_ptr<kube::Client> MakeClient(std::shared_ptr<kube::HttpTransport> transport,
                                            std::shared_ptr<kube::Credentials> credentials,
@@ -186,7 +267,7 @@ class Operator {
                                                         {.metrics = [this] { return Samples(); }}));
     ASSIGN_OR_RETURN(health_, metrics::Exporter::Start(
                                   flags_.health_listen, {.readyz = [this] {
-                                    return controller_.synced()
+                                    return !controller_ || controller_->synced()
                                                ? Status()
                                                : Unavailable(
                                                      "the first lists of jobs, pods and nodes have"
@@ -196,7 +277,8 @@ class Operator {
   }
 
   std::vector<MetricSample> Samples() const {
-    std::vector<MetricSample> samples = controller_.Samples();
+    std::vector<MetricSample> samples;
+    if (controller_) samples = controller_->Samples();
     controller::AppendClient(client_metrics_.Read(), &samples);
     const bool leading = !flags_.leader_elect || leads_;
     samples.push_back({Metric::kLeader, {flags_.lease_name}, leading ? 1.0 : 0.0});
@@ -208,10 +290,12 @@ class Operator {
   std::stop_source stop_;
   kube::ClientMetrics client_metrics_;
   std::unique_ptr<kube::Client> client_, lease_client_;
-  controller::Controller controller_;
+  const satellite::OwnCluster own_;
+  std::optional<controller::Controller> controller_;  // none: a satellite has no jobs
   std::atomic<bool> leads_ = false;
   std::optional<kube::Elector> elector_;
   std::unique_ptr<metrics::Exporter> metrics_, health_;
+  std::jthread satellites_;  // last: uses the other members
 };
 
 /// Does not return after it has started: the process exits without destroying the parts.
@@ -236,6 +320,10 @@ int Main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? kOk : kBadUsage;
+  }
+  if (flags.worker_image.empty() && !flags.satellite) {
+    std::fprintf(stderr, "--worker-image is required, except with --satellite\n");
+    return kBadUsage;
   }
   const Signals signals({SIGTERM, SIGINT});
   StartLogging("operator", flags.log_level);

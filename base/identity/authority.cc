@@ -133,6 +133,10 @@ std::string WorkerUri(const std::string& job_uid, const std::string& worker_id) 
   return JobUri(job_uid) + "/worker/" + worker_id;
 }
 
+std::string SatelliteUri(const std::string& home_uid, const std::string& cluster) {
+  return JobUri(home_uid) + "/satellite/" + cluster;
+}
+
 JobAuthority::JobAuthority(std::unique_ptr<State> state) : state_(std::move(state)) {}
 JobAuthority::JobAuthority(JobAuthority&&) noexcept = default;
 JobAuthority& JobAuthority::operator=(JobAuthority&&) noexcept = default;

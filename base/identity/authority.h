@@ -21,6 +21,9 @@ std::string OperatorUri(const std::string& job_uid);
 std::string ObserverUri(const std::string& job_uid);
 std::string HomeUri(const std::string& job_uid);
 std::string WorkerUri(const std::string& job_uid, const std::string& worker_id);
+/// Of the operator of another cluster. Operators have an authority of their own, with a UID as that
+/// of a job.
+std::string SatelliteUri(const std::string& home_uid, const std::string& cluster);
 
 /// How long a certificate of Issue is valid.
 inline constexpr std::chrono::seconds kLeafValidity = std::chrono::hours(7 * 24);

@@ -22,9 +22,10 @@ class Cluster:
 
     node_grace_seconds = NODE_GRACE_SECONDS
 
-    def __init__(self, box, binaries, archives, store, logs):
+    def __init__(self, box, binaries, archives, store, logs, place=network.HOME):
         self.sandbox = box
-        self.folder = box.folder / "cluster"
+        self.place = place
+        self.folder = box.folder / ("cluster" if place is network.HOME else f"cluster-{place.name}")
         self.folder.mkdir()
         self.binaries = binaries
         self.archives = archives
@@ -34,7 +35,7 @@ class Cluster:
         self.control_plane = None
         self.policies = None
         self.unpack_seconds = {}
-        self._next_index = 1
+        self._next_index = place.first_index
 
     def start(self):
         """Brings up the network and the control plane, and unpacks the images once."""
@@ -44,16 +45,36 @@ class Cluster:
         group = f"{self.sandbox.name}/control-plane"
         sandbox.make_cgroup(group, CONTROL_PLANE_WEIGHT)
         sandbox.join_cgroup(group)
-        self.control_plane = ControlPlane(self.folder, self.binaries)
-        self.control_plane.start()
-        self.policies = PolicyAgent(self)
-        self.policies.start()
+        self._start_control_plane()
         if not self.images.exists():
             for other in self.images.parent.glob("store-*"):
                 shutil.rmtree(other)
             new = self.sandbox.folder / "store"
             self.unpack_seconds = load_images(self.archives, new, self.sandbox.folder / "unpacking")
             shutil.move(new, self.images)
+
+    def start_beside(self, other):
+        """Brings up the control plane of a further cluster, in the network of another one that runs."""
+        network.add_control_plane(self.place)
+        self.unpack_seconds = other.unpack_seconds
+        self._start_control_plane()
+
+    def _start_control_plane(self):
+        self.control_plane = ControlPlane(self.folder, self.binaries, self.place)
+        self.control_plane.start()
+        self.policies = PolicyAgent(self)
+        self.policies.start()
+
+    def stop(self):
+        """Switches everything off, and removes it."""
+        self.policies.stop()
+        for node in self.nodes.values():
+            if node.machine.poll() is None:
+                node.vanish()
+        for daemon in reversed(self.control_plane.daemons):
+            daemon.kill()
+        self.keep_all_logs()
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     def load(self, archives):
         """Loads images into the running nodes."""
@@ -113,4 +134,4 @@ class Cluster:
             if node.machine.poll() is None:
                 self.keep_logs(node)
         with contextlib.suppress(FileExistsError):
-            shutil.copytree(self.folder / "logs", self.logs / "control-plane")
+            shutil.copytree(self.folder / "logs", self.logs / f"control-plane-{self.place.name}")

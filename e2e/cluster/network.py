@@ -1,5 +1,6 @@
-"""The network between the machines: a bridge, which also carries the control plane. All addresses are of
+"""The network between the machines: a bridge, which also carries the control planes. All addresses are of
 one family: IPv4, or IPv6 where SWARM_E2E_IP is 6."""
+import dataclasses
 import ipaddress
 import os
 import subprocess
@@ -7,13 +8,32 @@ import subprocess
 IPV6 = os.environ.get("SWARM_E2E_IP") == "6"
 NODES = ipaddress.ip_network("fd00:99::/64" if IPV6 else "10.99.0.0/24")
 CONTROL_PLANE = str(NODES[1])
-SERVICES = "fd00:96::/112" if IPV6 else "10.96.0.0/16"
-KUBERNETES_SERVICE = str(ipaddress.ip_network(SERVICES)[1])
 PODS = "fd00:200::/48" if IPV6 else "10.200.0.0/16"
 ANYWHERE = "::/0" if IPV6 else "0.0.0.0/0"
 FORWARDING = "net.ipv6.conf.all.forwarding=1" if IPV6 else "net.ipv4.ip_forward=1"
 NFT_FAMILY = "ip6" if IPV6 else "ip"
 BRIDGE = "fabric"
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """Where a cluster is in the network. All clusters' pods and machines reach each other; names and services
+    are each cluster's own."""
+
+    name: str
+    control_plane: str  # the address of its API server and its DNS
+    services: str       # the addresses of its services
+    ports: int = 0      # what is added to the usual ports of its control plane
+    first_index: int = 1  # of its machines
+
+    @property
+    def kubernetes_service(self):
+        """The address of its API server among its services."""
+        return str(ipaddress.ip_network(self.services)[1])
+
+
+HOME = Place("home", CONTROL_PLANE, "fd00:96::/112" if IPV6 else "10.96.0.0/16")
+WEST = Place("west", str(NODES[2]), "fd00:97::/112" if IPV6 else "10.97.0.0/16", ports=1000, first_index=101)
 
 
 def in_url(host):
@@ -41,6 +61,11 @@ def make():
     sysctl(FORWARDING)
     for interface in ("all", BRIDGE):  # packets between nodes may pass through the bridge's owner
         sysctl(f"net.ipv4.conf.{interface}.send_redirects=0")
+
+
+def add_control_plane(place):
+    """Gives the bridge the address of another cluster's control plane."""
+    ip("addr", "add", f"{place.control_plane}/{NODES.prefixlen}", "dev", BRIDGE, *(["nodad"] if IPV6 else []))
 
 
 def address(index):

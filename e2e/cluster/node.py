@@ -10,7 +10,6 @@ import subprocess
 import time
 
 from . import network, sandbox
-from .control_plane import SERVER
 from .daemon import ClusterError, wait_until
 
 PAUSE_IMAGE = "localhost/pause:1"
@@ -57,7 +56,7 @@ class Node:
             self.machine = subprocess.Popen(
                 ["unshare", "--net", "--pid", "--mount", "--ipc", "--uts", "--fork", "--kill-child", "--mount-proc",
                  "bash", init, self.folder, self.cgroup, f"{self.address}/{network.NODES.prefixlen}",
-                 network.CONTROL_PLANE, self.cluster.binaries],
+                 self.cluster.place.control_plane, self.cluster.binaries],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
         own = pathlib.Path("/proc/self/ns/net").readlink()
         wait_until(lambda: self._refuse_dead() and _net_namespace(self.machine.pid) not in (own, None), 20,
@@ -136,7 +135,8 @@ class Node:
 
     def _configure(self):
         kubeconfig = self.cluster.control_plane.authority.client(
-            f"node-{self.name}", f"/O=system:nodes/CN=system:node:{self.name}", SERVER)
+            f"node-{self.name}", f"/O=system:nodes/CN=system:node:{self.name}",
+            self.cluster.control_plane.server)
         shutil.copy(kubeconfig, self.folder / "kubelet.kubeconfig")
         (self.folder / "name").write_text(self.name)
         (self.folder / "labels").write_text(",".join(f"{key}={value}" for key, value in self.labels.items()))
@@ -167,7 +167,7 @@ class Node:
             # Not a share: a hundredth of a large disk is more than a run needs.
             "evictionHard": {"nodefs.available": "256Mi", "imagefs.available": "256Mi"},
             "imageGCHighThresholdPercent": 100,
-            "clusterDNS": [network.CONTROL_PLANE], "clusterDomain": "cluster.local",
+            "clusterDNS": [self.cluster.place.control_plane], "clusterDomain": "cluster.local",
             # The kubelet renews its lease four times in this time. The control plane waits this long
             # before it misses a node.
             "nodeLeaseDurationSeconds": 16, "nodeStatusUpdateFrequency": "4s",

@@ -11,7 +11,6 @@ import subprocess
 import threading
 
 from . import network
-from .control_plane import PORT
 
 INTERVAL_SECONDS = 1.0
 
@@ -38,11 +37,12 @@ class PolicyAgent:
         pki = self.cluster.folder / "pki"
         context = ssl.create_default_context(cafile=pki / "ca.crt")
         context.load_cert_chain(pki / "admin.crt", pki / "admin.key")
+        plane = self.cluster.control_plane
         connection = None
         while not self.stopping.wait(INTERVAL_SECONDS):
             try:
                 if connection is None:
-                    connection = http.client.HTTPSConnection(network.CONTROL_PLANE, PORT, timeout=5, context=context)
+                    connection = http.client.HTTPSConnection(plane.place.control_plane, plane.port, timeout=5, context=context)
                 self._look(connection)
             except (OSError, http.client.HTTPException, ValueError):
                 connection = None  # the API server is down: the rules stay as they are

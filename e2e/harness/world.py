@@ -1,12 +1,16 @@
 """What a case can use: the cluster, the bucket, the operator, and its own namespace."""
+import contextlib
 import dataclasses
 import json
 import pathlib
 import subprocess
 
+from cluster import network
+from cluster.cluster import ON_DEMAND, SPOT, Cluster
+
 from .case import Notes, Skip
 from .job import Job
-from .kubectl import Refused, eventually
+from .kubectl import Kubectl, Refused, eventually
 
 OPERATOR_NAMESPACE = "swarmjob-system"
 RELEASE = "swarmjob"
@@ -55,9 +59,9 @@ class World:
         self.namespace = f"e2e-{self.played}-{name.replace('_', '-')}"[:50].strip("-")
         self.make_namespace(self.namespace, {**RESTRICTED, **dict(labels)})
 
-    def make_namespace(self, name, labels):
-        """Makes the namespace, with the keys of the bucket."""
-        self.kubectl.apply(
+    def make_namespace(self, name, labels, kubectl=None):
+        """Makes the namespace, with the keys of the bucket, in this cluster or in that of `kubectl`."""
+        (kubectl or self.kubectl).apply(
             {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}},
             {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s3-keys", "namespace": name},
              "stringData": {"AWS_ACCESS_KEY_ID": self.bucket.key, "AWS_SECRET_ACCESS_KEY": self.bucket.secret}})
@@ -80,6 +84,41 @@ class World:
     def note(self, text):
         """See Notes."""
         self.notes.note(text)
+
+    # Another cluster.
+
+    @contextlib.contextmanager
+    def west(self):
+        """Another cluster beside this one, with two machines and the case's namespace; yields its kubectl."""
+        self.need_machines()
+        here = self.cluster
+        west = Cluster(here.sandbox, here.binaries, here.archives, here.images, here.logs, network.WEST)
+        try:
+            west.start_beside(here)
+            west.add_node("west-od", "west-a", ON_DEMAND)
+            west.add_node("west-spot", "west-a", SPOT)
+            west.await_nodes()
+            kubectl = Kubectl(here.binaries / "kubectl", west.kubeconfig)
+            self.make_namespace(self.namespace, RESTRICTED, kubectl)
+            self.note("another cluster runs")
+            yield kubectl
+        finally:
+            west.stop()
+
+    def home_for_satellites(self):
+        """Lets this cluster's operator expect satellites, and returns the address at which they reach it."""
+        self.install("--set", "satellites.enabled=true", "--set", "satellites.service.type=NodePort")
+        (service,) = [each for each in self.kubectl.list("services", OPERATOR_NAMESPACE)
+                      if each["spec"]["type"] == "NodePort"]
+        node = self.cluster.nodes["od-a"]
+        return f"{network.in_url(node.address)}:{service['spec']['ports'][0]['nodePort']}"
+
+    def make_satellite(self, kubectl, name, home):
+        """Makes the operator of the other cluster a satellite, as its administrator does."""
+        token = eventually("home to give a token", lambda: self.run_swarmctl(
+            "satellite", "token", name, "--home", home, namespace=OPERATOR_NAMESPACE), 60)
+        self.install("--set", "satellite.enabled=true", "--set", f"satellite.token={token.strip()}",
+                     "--set", "crds.enabled=false", kubeconfig=kubectl.kubeconfig)
 
     # Machines.
 
@@ -145,18 +184,19 @@ class World:
 
     # The operator.
 
-    def helm(self, *arguments):
+    def helm(self, *arguments, kubeconfig=None):
         """Runs helm. Raises Refused."""
-        done = subprocess.run([self.helm_program, "--kubeconfig", self.kubectl.kubeconfig, *map(str, arguments)],
+        done = subprocess.run([self.helm_program, "--kubeconfig", kubeconfig or self.kubectl.kubeconfig,
+                               *map(str, arguments)],
                               capture_output=True, text=True, timeout=240, check=False)
         if done.returncode != 0:
             raise Refused(f"helm {arguments[0]}: {done.stderr.strip()}")
         return done.stdout
 
-    def run_swarmctl(self, command, *arguments):
+    def run_swarmctl(self, command, *arguments, namespace=None):
         """Runs swarmctl against the cluster, in the case's namespace, and returns what it prints. Raises Refused."""
         done = subprocess.run([self.swarmctl, command, *arguments, "--kubeconfig", self.kubectl.kubeconfig,
-                               "--namespace", self.namespace], capture_output=True, text=True, timeout=60, check=False)
+                               "--namespace", namespace or self.namespace], capture_output=True, text=True, timeout=60, check=False)
         if done.returncode != 0:
             raise Refused(f"swarmctl {command}: {done.stderr.strip()}")
         return done.stdout
@@ -167,15 +207,15 @@ class World:
             raise Skip("needs an earlier version: --old CHECKOUT")
         return self.old
 
-    def install(self, *extra, version=None):
+    def install(self, *extra, version=None, kubeconfig=None):
         """Installs a version, this run's unless another is named, or replaces the one that is there. Waits until
-        the operator runs."""
+        the operator runs. In this cluster, or in that of `kubeconfig`."""
         version = version or self.version
         operator, worker = (version.images[name].rsplit(":", 1) for name in ("operator", "worker"))
         self.helm("upgrade", "--install", RELEASE, version.chart, "--namespace", OPERATOR_NAMESPACE, "--create-namespace",
                   "--set", f"image.repository={operator[0]}", "--set", f"image.tag={operator[1]}",
                   "--set", f"workerImage.repository={worker[0]}", "--set", f"workerImage.tag={worker[1]}",
-                  "--wait", "--timeout", "120s", *extra)
+                  "--wait", "--timeout", "120s", *extra, kubeconfig=kubeconfig)
 
     def uninstall(self):
         """Uninstalls the chart."""

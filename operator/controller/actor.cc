@@ -12,6 +12,7 @@
 
 #include "base/log.h"
 #include "operator/names/names.h"
+#include "operator/objects/outpost.h"
 
 namespace swarm::controller {
 namespace {
@@ -30,7 +31,7 @@ bool IsRefusal(StatusCode code) {
          code == StatusCode::kPermissionDenied || code == StatusCode::kFailedPrecondition;
 }
 
-/// The child as an object; null for the Secrets, which JobSecrets keeps.
+/// The child as an object; null for the Secrets, which JobSecrets keeps, and for outposts.
 json BuildChild(const objects::JobView& view, plan::Child child) {
   switch (child) {
     case plan::Child::kConfig:
@@ -45,27 +46,22 @@ json BuildChild(const objects::JobView& view, plan::Child child) {
       return objects::BuildNetworkPolicy(view);
     case plan::Child::kAuthority:
     case plan::Child::kIdentities:
+    case plan::Child::kOutposts:
       break;
   }
   return json();
 }
 
-kube::Resource ResourceOf(plan::Child child) {
-  switch (child) {
-    case plan::Child::kConfig:
-      return kube::resources::ConfigMaps();
-    case plan::Child::kTrainerService:
-    case plan::Child::kWorkersService:
-      return kube::resources::Services();
-    case plan::Child::kBudget:
-      return kube::resources::PodDisruptionBudgets();
-    case plan::Child::kNetworkPolicy:
-      return kube::resources::NetworkPolicies();
-    case plan::Child::kAuthority:
-    case plan::Child::kIdentities:
-      break;
+kube::Resource ResourceOf(const json& object) {
+  for (const auto& [kind, resource] :
+       {std::pair("ConfigMap", kube::resources::ConfigMaps()),
+        std::pair("Service", kube::resources::Services()),
+        std::pair("PodDisruptionBudget", kube::resources::PodDisruptionBudgets()),
+        std::pair("NetworkPolicy", kube::resources::NetworkPolicies()),
+        std::pair("EndpointSlice", kube::resources::EndpointSlices())}) {
+    if (object["kind"] == kind) return resource;
   }
-  return kube::resources::Secrets();
+  SWARM_CHECK(false, "the operator applies no " + object.dump());
 }
 
 bool IsSecret(plan::Child child) {
@@ -113,6 +109,41 @@ bool Has(const json& actual, const json& wanted) {
     return std::equal(actual.begin(), actual.end(), wanted.begin(), wanted.end(), Has);
   }
   return actual == wanted;
+}
+
+/// Whether the object belongs to the job, as objects of the cluster say it.
+bool BelongsTo(const json& object, const Acting& acting, const std::string& cluster) {
+  return cluster.empty() ? kube::IsOwnedBy(object, acting.view.uid)
+                         : kube::LabelOf(object, names::kJobUidLabel) == acting.view.uid;
+}
+
+Status Foreign(const std::string& what, const kube::ObjectName& name, const std::string& cluster) {
+  return FailedPrecondition(what + " " + name.ToString() +
+                            (cluster.empty() ? "" : " of cluster " + cluster) +
+                            " exists and does not belong to this SwarmJob; delete or rename it");
+}
+
+/// The cluster of a pool; empty: the job's own.
+std::string ClusterOf(const Acting& acting, const std::string& pool) {
+  for (const api::Pool& each : acting.view.job.spec.workers.pools) {
+    if (each.name == pool) return each.cluster;
+  }
+  return "";
+}
+
+/// Makes sure that the object is in the cluster as it is wanted, and returns it.
+Result<kube::Object> ApplyObject(kube::Client& client, const Acting& acting,
+                                 const std::string& cluster, const json& object) {
+  const kube::Resource resource = ResourceOf(object);
+  const kube::ObjectName name = kube::NameOf(object);
+  auto there = client.Get(resource, name);
+  if (!there.ok() && there.status().code() != StatusCode::kNotFound) return there.status();
+  if (there.ok() && !BelongsTo(**there, acting, cluster)) {
+    return Foreign(resource.plural, name, cluster);
+  }
+  const json marked = Marked(object);
+  if (there.ok() && Has(**there, marked)) return there;
+  return client.Apply(resource, marked);
 }
 
 /// The pod that the action creates, if it creates one.
@@ -212,7 +243,11 @@ Status Actor::EnsureIdentities(const Acting& acting) {
     } else if (pod.shares_identities) {
       shares = true;
     } else {
-      const auto renew_at = secrets_.Check(acting.view.uid, OwnSecret(acting, pod), acting.now);
+      const auto client = ClientOf(pod.cluster);
+      Keep(client.status(), &first);
+      if (!client.ok()) continue;
+      const auto renew_at =
+          secrets_.Check(**client, acting.view.uid, OwnSecret(acting, pod), acting.now);
       Keep(renew_at.status(), &first);
       if (renew_at.ok()) memory.identities[{pod.role, pod.number}] = *renew_at;
     }
@@ -231,7 +266,8 @@ Status Actor::EnsureSharedIdentities(const Acting& acting) {
     shared.pairs.emplace(names::SharedIdentityName(pod.role, pod.number),
                          IdentityOf(acting.view.uid, pod));
   }
-  ASSIGN_OR_RETURN(const WallTime renew_at, secrets_.Check(acting.view.uid, shared, acting.now));
+  ASSIGN_OR_RETURN(const WallTime renew_at,
+                   secrets_.Check(client_, acting.view.uid, shared, acting.now));
   for (const auto& number : sharing) acting.memory->identities[number] = renew_at;
   return Status();
 }
@@ -244,6 +280,10 @@ std::set<plan::Child> Actor::GoodChildren(const Acting& acting) const {
       const bool lacks = std::ranges::any_of(
           acting.pods, [&](const plan::ObservedPod& pod) { return LacksIdentity(acting, pod); });
       if (held && (child == plan::Child::kAuthority || !lacks)) good.insert(child);
+      continue;
+    }
+    if (child == plan::Child::kOutposts) {
+      if (HasGoodOutposts(acting)) good.insert(child);
       continue;
     }
     const auto known = acting.memory->children.find(child);
@@ -260,24 +300,56 @@ std::set<plan::Child> Actor::GoodChildren(const Acting& acting) const {
 Status Actor::Apply(const Acting& acting, plan::Child child) {
   if (child == plan::Child::kAuthority) return HoldAuthority(acting).status();
   if (child == plan::Child::kIdentities) return EnsureIdentities(acting);
+  if (child == plan::Child::kOutposts) return ApplyOutposts(acting);
   const json object = BuildChild(acting.view, child);
-  RETURN_IF_ERROR(ApplyObject(acting, ResourceOf(child), object));
+  RETURN_IF_ERROR(ApplyObject(client_, acting, "", object).status());
   acting.memory->children[child] = {std::hash<json>()(object), api::WholeSeconds(acting.now)};
   return Status();
 }
 
-Status Actor::ApplyObject(const Acting& acting, const kube::Resource& resource,
-                          const json& object) {
-  const kube::ObjectName name = kube::NameOf(object);
-  const auto there = client_.Get(resource, name);
-  if (there.ok() && !kube::IsOwnedBy(**there, acting.view.uid)) {
-    return FailedPrecondition(resource.plural + " " + name.ToString() +
-                              " exists and does not belong to this SwarmJob; delete or rename it");
+Result<kube::Client*> Actor::ClientOf(const std::string& cluster) const {
+  if (cluster.empty()) return &client_;
+  Cluster* const other = clusters_.Find(cluster);
+  if (other != nullptr) return &other->client();
+  return Unavailable("the satellite of cluster " + cluster + " has not come");
+}
+
+bool Actor::HasGoodOutposts(const Acting& acting) const {
+  const std::set<std::string> clusters = objects::ClustersOf(acting.view.job.spec);
+  return std::ranges::all_of(clusters, [&](const std::string& name) {
+    const Cluster* const cluster = clusters_.Find(name);
+    if (cluster == nullptr || !cluster->reachable()) return true;  // as good as they can be now
+    const auto known = acting.memory->outposts.find(name);
+    if (known == acting.memory->outposts.end()) return false;
+    const auto& [uid, parts] = known->second;
+    const json wanted = objects::BuildOutpostParts(acting.view, uid, acting.trainer_ip);
+    return parts.hash == std::hash<json>()(wanted) &&
+           api::WholeSeconds(acting.now) - parts.time < kChildTrusted;
+  });
+}
+
+/// One cluster that fails stops no other.
+Status Actor::ApplyOutposts(const Acting& acting) {
+  Status first;
+  for (const std::string& cluster : objects::ClustersOf(acting.view.job.spec)) {
+    Keep(ApplyOutpost(acting, cluster), &first);
   }
-  if (!there.ok() && there.status().code() != StatusCode::kNotFound) return there.status();
-  const json marked = Marked(object);
-  if (there.ok() && Has(**there, marked)) return Status();
-  return client_.Apply(resource, marked).status();
+  return first;
+}
+
+Status Actor::ApplyOutpost(const Acting& acting, const std::string& cluster) {
+  ASSIGN_OR_RETURN(kube::Client* const client, ClientOf(cluster));
+  ASSIGN_OR_RETURN(const kube::Object outpost,
+                   ApplyObject(*client, acting, cluster, objects::BuildOutpost(acting.view)));
+  OutpostMemory& memory = acting.memory->outposts[cluster];
+  memory = {kube::UidOf(*outpost), {}};
+  const std::vector<json> parts =
+      objects::BuildOutpostParts(acting.view, memory.uid, acting.trainer_ip);
+  for (const json& part : parts) {
+    RETURN_IF_ERROR(ApplyObject(*client, acting, cluster, part).status());
+  }
+  memory.parts = {std::hash<json>()(parts), api::WholeSeconds(acting.now)};
+  return Status();
 }
 
 Result<json> Actor::BuildPod(const Acting& acting, const plan::Action& action) const {
@@ -289,7 +361,15 @@ Result<json> Actor::BuildPod(const Acting& acting, const plan::Action& action) c
   const auto pool = std::find_if(pools.begin(), pools.end(),
                                  [&](const api::Pool& each) { return each.name == worker.pool; });
   SWARM_CHECK(pool != pools.end(), "the plan names pool " + worker.pool);
-  return objects::BuildWorkerPod(acting.view, worker.ordinal, *pool, pod_options_);
+  ASSIGN_OR_RETURN(json pod,
+                   objects::BuildWorkerPod(acting.view, worker.ordinal, *pool, pod_options_));
+  if (pool->cluster.empty()) return pod;
+  const auto outpost = acting.memory->outposts.find(pool->cluster);
+  if (outpost == acting.memory->outposts.end()) {
+    return Unavailable("there is nothing yet in cluster " + pool->cluster + " to own the pod");
+  }
+  objects::OwnByOutpost(acting.view, outpost->second.uid, &pod);
+  return pod;
 }
 
 Status Actor::CreateAll(const Acting& acting, const std::vector<const plan::Action*>& actions) {
@@ -336,14 +416,14 @@ Status Actor::TryCreate(const Acting& acting, Creating* creating) const {
   RETURN_IF_ERROR(creating->pod.status());
   const json& pod = *creating->pod;
   const kube::ObjectName name = kube::NameOf(pod);
-  const auto created = client_.Create(kube::resources::Pods(), pod);
+  const std::string cluster = ClusterOf(acting, creating->attempt.pool);
+  ASSIGN_OR_RETURN(kube::Client* const client, ClientOf(cluster));
+  const auto created = client->Create(kube::resources::Pods(), pod);
   if (created.status().code() == StatusCode::kAlreadyExists) {
-    ASSIGN_OR_RETURN(const kube::Object there, client_.Get(kube::resources::Pods(), name));
+    ASSIGN_OR_RETURN(const kube::Object there, client->Get(kube::resources::Pods(), name));
     // The next decision sees the pod, and looks after its certificate.
-    creating->made = kube::IsOwnedBy(*there, acting.view.uid);
-    if (creating->made) return Status();
-    return FailedPrecondition("pod " + name.ToString() +
-                              " exists and does not belong to this SwarmJob; delete or rename it");
+    creating->made = BelongsTo(*there, acting, cluster);
+    return creating->made ? Status() : Foreign("pod", name, cluster);
   }
   RETURN_IF_ERROR(created.status());
   creating->made = creating->is_new = true;
@@ -352,11 +432,12 @@ Status Actor::TryCreate(const Acting& acting, Creating* creating) const {
                                .uid = kube::UidOf(**created),
                                .role = creating->attempt.role,
                                .number = creating->attempt.number};
-  const auto renew_at = secrets_.Make(acting.view.uid, OwnSecret(acting, made), acting.now);
+  const auto renew_at =
+      secrets_.Make(*client, acting.view.uid, OwnSecret(acting, made), acting.now);
   if (renew_at.ok()) creating->renew_at = *renew_at;
   if (IsRefusal(renew_at.status().code())) {
     // The pod would hold a node, and never begin.
-    const Status gone = client_.Delete(kube::resources::Pods(), name, {.uid = made.uid});
+    const Status gone = client->Delete(kube::resources::Pods(), name, {.uid = made.uid});
     if (!gone.ok()) LOG_WARN("{}: {}", name.ToString(), gone.ToString());
   }
   return renew_at.status();
@@ -386,8 +467,11 @@ Status Actor::Remember(const Acting& acting, const Creating& creating, bool* ref
 Status Actor::Delete(const Acting& acting, const plan::DeletePod& action) {
   kube::DeleteOptions options{.uid = action.uid};
   if (action.grace_seconds) options.grace_seconds = static_cast<int>(*action.grace_seconds);
+  const auto pod = std::ranges::find(acting.pods, action.uid, &plan::ObservedPod::uid);
+  ASSIGN_OR_RETURN(kube::Client* const client,
+                   ClientOf(pod == acting.pods.end() ? "" : pod->cluster));
   const Status status =
-      client_.Delete(kube::resources::Pods(), {acting.view.ns, action.name}, options);
+      client->Delete(kube::resources::Pods(), {acting.view.ns, action.name}, options);
   // Another pod has the name now: the one to delete is gone.
   return status.code() == StatusCode::kAborted ? Status() : status;
 }
@@ -423,6 +507,7 @@ Result<std::vector<std::string>> Actor::Judge(const objects::JobView& view) {
       view, view.status.trainer.term + 1,
       std::vector<std::uint64_t>(view.job.spec.pipeline.stages, 1), pod_options_)};
   for (const api::Pool& pool : view.job.spec.workers.pools) {
+    if (!pool.cluster.empty()) continue;  // another server judges them
     pods.push_back(
         objects::BuildWorkerPod(view, view.status.nextWorkerOrdinal, pool, pod_options_));
   }

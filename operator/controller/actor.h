@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "operator/controller/clusters.h"
 #include "operator/controller/job_memory.h"
 #include "operator/controller/job_secrets.h"
 #include "operator/controller/metrics.h"
@@ -23,6 +24,7 @@ struct Acting {
   std::uint64_t leader_term = 0;
   WallTime now;
   JobMemory* memory;
+  std::string trainer_ip;  ///< empty: no trainer runs
 
   kube::ObjectName name() const { return {view.ns, view.name}; }
 };
@@ -31,9 +33,10 @@ struct Acting {
 class Actor {
  public:
   /// The references must outlive this.
-  Actor(kube::Client& client, TrainerLinks& links, JobSecrets& secrets, OperatorMetrics& metrics,
-        objects::PodOptions pod_options)
+  Actor(kube::Client& client, const Clusters& clusters, TrainerLinks& links, JobSecrets& secrets,
+        OperatorMetrics& metrics, objects::PodOptions pod_options)
       : client_(client),
+        clusters_(clusters),
         links_(links),
         secrets_(secrets),
         metrics_(metrics),
@@ -69,9 +72,12 @@ class Actor {
     bool is_new = false;                    // and did not before
     std::optional<WallTime> renew_at = {};  // of the certificate; none: it was not made
   };
+  /// Errors: kUnavailable, the satellite of the cluster has not come.
+  Result<kube::Client*> ClientOf(const std::string& cluster) const;
   Status Apply(const Acting& acting, plan::Child child);
-  Status ApplyObject(const Acting& acting, const kube::Resource& resource,
-                     const nlohmann::json& object);
+  Status ApplyOutposts(const Acting& acting);
+  Status ApplyOutpost(const Acting& acting, const std::string& cluster);
+  bool HasGoodOutposts(const Acting& acting) const;
   Result<nlohmann::json> BuildPod(const Acting& acting, const plan::Action& action) const;
   Status CreateAll(const Acting& acting, const std::vector<const plan::Action*>& actions);
   void Create(const Acting& acting, Creating* creating) const;
@@ -83,7 +89,8 @@ class Actor {
   void Direct(const Acting& acting, const plan::DirectTrainer& action);
   Status WriteReplicas(const Acting& acting, std::uint64_t replicas);
 
-  kube::Client& client_;
+  kube::Client& client_;  // of the jobs' own cluster
+  const Clusters& clusters_;
   TrainerLinks& links_;
   JobSecrets& secrets_;
   OperatorMetrics& metrics_;

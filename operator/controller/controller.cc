@@ -32,13 +32,26 @@ Controller::Controller(kube::Client& client, const ControllerOptions& options,
       events_(client, {.instance = options.instance}, timing),
       secrets_(client),
       links_(std::move(connect), [this](const std::string& key) { queue_.Add(key); }),
-      actor_(client, links_, secrets_, metrics_, options.pods),
+      actor_(client, clusters_, links_, secrets_, metrics_, options.pods),
       informers_(
           client, options.informers, [this](const std::string& key) { queue_.Add(key); }, timing) {}
 
 Controller::~Controller() { Stop(); }
 
 void Controller::Start() { informers_.Start(); }
+
+void Controller::AddCluster(const std::string& name, std::unique_ptr<kube::Client> client,
+                            Cluster::Reachable reachable) {
+  clusters_.Add(std::make_unique<Cluster>(
+      name, std::move(client), std::move(reachable), options_.informers,
+      [this](const std::string& key) { queue_.Add(key); }, timing_));
+}
+
+std::set<std::string> Controller::JobUids() const {
+  std::set<std::string> uids;
+  for (const kube::Object& job : informers_.jobs().List()) uids.insert(kube::UidOf(*job));
+  return uids;
+}
 
 void Controller::Lead(std::uint64_t term) {
   SWARM_CHECK(!leader_.joinable(), "an operator leads once");
@@ -59,7 +72,7 @@ void Controller::Run(std::uint64_t term, std::stop_token stop) {
     LOG_WARN("still waiting for the first lists of jobs, pods and nodes");
   }
   Reconciler reconciler({client_,
-                         {informers_.jobs(), informers_.pods(), informers_.nodes()},
+                         {informers_.jobs(), informers_.pods(), informers_.nodes(), clusters_},
                          actor_,
                          links_,
                          secrets_,

@@ -6,10 +6,12 @@
 
 #include <atomic>
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "operator/controller/clusters.h"
 #include "operator/controller/informers.h"
 #include "operator/controller/job_secrets.h"
 #include "operator/controller/metrics.h"
@@ -39,6 +41,11 @@ class Controller {
 
   /// Starts to fill the caches.
   void Start();
+  /// From now on jobs may have pods in this cluster, too. Each name once.
+  void AddCluster(const std::string& name, std::unique_ptr<kube::Client> client,
+                  Cluster::Reachable reachable);
+  /// Of all jobs that exist. Requires: synced().
+  std::set<std::string> JobUids() const;
   /// Starts to reconcile, once the caches are filled. `term` of the lease fences the orders to
   /// trainers. Call once.
   void Lead(std::uint64_t term);
@@ -63,6 +70,7 @@ class Controller {
   kube::EventRecorder events_;
   JobSecrets secrets_;
   TrainerLinks links_;
+  Clusters clusters_;
   Actor actor_;
   Informers informers_;
   std::jthread leader_;  // last: destroyed before the other members

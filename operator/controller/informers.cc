@@ -6,6 +6,7 @@
 #include <ranges>
 
 #include "operator/names/names.h"
+#include "operator/objects/outpost.h"
 #include "operator/objects/read.h"
 #include "operator/objects/trim.h"
 
@@ -44,18 +45,29 @@ Informers::Informers(kube::Client& client, const InformerOptions& options, Enque
   };
   std::set<std::string> namespaces = options.namespaces;
   if (namespaces.empty()) namespaces.insert("");
+  const auto localized = [cluster = options.cluster](kube::TrimObject trim, auto localize) {
+    if (cluster.empty()) return trim;
+    return kube::TrimObject([=](json& object) {
+      trim(object);
+      localize(cluster, &object);
+    });
+  };
   for (const std::string& ns : namespaces) {
-    follow({.resource = kube::resources::SwarmJobs(), .ns = ns, .store = jobs_},
-           [this](const Change& change) { enqueue_(change.name.ToString()); });
+    if (options.cluster.empty()) {
+      follow({.resource = kube::resources::SwarmJobs(), .ns = ns, .store = jobs_},
+             [this](const Change& change) { enqueue_(change.name.ToString()); });
+    }
     follow({.resource = kube::resources::Pods(),
             .ns = ns,
             .label_selector = names::AnyPodSelector(),
             .store = pods_,
-            .trim = objects::TrimPod},
+            .trim = localized(objects::TrimPod, objects::LocalizePod)},
            [this](const Change& change) { OnPod(change); });
   }
   if (!nodes_) return;
-  follow({.resource = kube::resources::Nodes(), .store = nodes_, .trim = objects::TrimNode},
+  follow({.resource = kube::resources::Nodes(),
+          .store = nodes_,
+          .trim = localized(objects::TrimNode, objects::LocalizeNode)},
          [this](const Change& change) { OnNode(change); });
 }
 

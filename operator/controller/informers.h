@@ -1,5 +1,5 @@
-// The operator's caches of jobs, pods and nodes. When an object changes, the jobs that it concerns
-// are enqueued.
+// The operator's caches of jobs, pods and nodes of a cluster. When an object changes, the jobs that
+// it concerns are enqueued.
 #pragma once
 
 #include <functional>
@@ -20,6 +20,9 @@ std::vector<kube::IndexKey> PodIndexes();
 struct InformerOptions {
   std::set<std::string> namespaces;  ///< empty: all
   bool nodes = true;                 ///< false: the operator may not read nodes
+  /// Empty: the jobs' own cluster. Another one has no jobs, and what it has is localized
+  /// (operator/objects/outpost.h).
+  std::string cluster;
 };
 
 /// Owns a thread for each resource, and of jobs and pods for each namespace that is named.

@@ -35,11 +35,20 @@ struct AppliedChild {
   api::WallTime time{};
 };
 
+/// What a job has in another cluster (operator/objects/outpost.h).
+struct OutpostMemory {
+  std::string uid;     ///< of the ConfigMap that owns the rest
+  AppliedChild parts;  ///< the rest
+};
+
 /// What is remembered of one job, identified by its UID. Used by one reconcile at a time.
 struct JobMemory {
   std::map<std::string, PodMemory> pods;  ///< by UID
   std::map<plan::Child, AppliedChild> children;
+  std::map<std::string, OutpostMemory> outposts;  ///< by cluster
   std::map<std::pair<plan::PodRole, std::uint64_t>, plan::Creation> creations;
+  /// In which cluster a pod was seen; empty: the job's own.
+  std::map<std::pair<plan::PodRole, std::uint64_t>, std::string> seen_in;
   plan::Reservations reservations;
   std::optional<plan::Refusal> refusal;
   std::optional<api::WallTime> moved;  ///< when the last move was ordered

@@ -93,26 +93,26 @@ Result<identity::JobAuthority> JobSecrets::ReadOrMakeAuthority(const std::string
                             loaded.status().message() + "); delete it to get a new one");
 }
 
-Result<WallTime> JobSecrets::Make(const std::string& job_uid, const SecretOfPairs& secret,
-                                  WallTime now) {
+Result<WallTime> JobSecrets::Make(kube::Client& client, const std::string& job_uid,
+                                  const SecretOfPairs& secret, WallTime now) {
   const auto held = Find(job_uid);
   SWARM_CHECK(held != nullptr, "the authority of job " + job_uid + " is not held");
-  auto made = Create(held->authority, secret, now);
+  auto made = Create(client, held->authority, secret, now);
   if (made.status().code() != StatusCode::kAlreadyExists) return made;
-  return Check(job_uid, secret, now);
+  return Check(client, job_uid, secret, now);
 }
 
-Result<WallTime> JobSecrets::Check(const std::string& job_uid, const SecretOfPairs& secret,
-                                   WallTime now) {
+Result<WallTime> JobSecrets::Check(kube::Client& client, const std::string& job_uid,
+                                   const SecretOfPairs& secret, WallTime now) {
   const auto held = Find(job_uid);
   SWARM_CHECK(held != nullptr, "the authority of job " + job_uid + " is not held");
-  Result<WallTime> checked = Correct(held->authority, secret, now);
+  Result<WallTime> checked = Correct(client, held->authority, secret, now);
   for (int tries = 1; tries < kTriesMax; ++tries) {
     const StatusCode code = checked.status().code();
     if (code == StatusCode::kNotFound) {
-      checked = Create(held->authority, secret, now);
+      checked = Create(client, held->authority, secret, now);
     } else if (code == StatusCode::kAborted || code == StatusCode::kAlreadyExists) {
-      checked = Correct(held->authority, secret, now);
+      checked = Correct(client, held->authority, secret, now);
     } else {
       break;
     }
@@ -120,18 +120,18 @@ Result<WallTime> JobSecrets::Check(const std::string& job_uid, const SecretOfPai
   return checked;
 }
 
-Result<WallTime> JobSecrets::Create(const identity::JobAuthority& authority,
+Result<WallTime> JobSecrets::Create(kube::Client& client, const identity::JobAuthority& authority,
                                     const SecretOfPairs& secret, WallTime now) {
   ASSIGN_OR_RETURN(const PairsChange change, ChangePairs(authority, secret.pairs, {}, now));
   RETURN_IF_ERROR(
-      client_.Create(kube::resources::Secrets(), WithContent(secret.object, change.put)).status());
+      client.Create(kube::resources::Secrets(), WithContent(secret.object, change.put)).status());
   return change.renew_at;
 }
 
-Result<WallTime> JobSecrets::Correct(const identity::JobAuthority& authority,
+Result<WallTime> JobSecrets::Correct(kube::Client& client, const identity::JobAuthority& authority,
                                      const SecretOfPairs& secret, WallTime now) {
   const kube::ObjectName name = kube::NameOf(secret.object);
-  ASSIGN_OR_RETURN(const kube::Object found, client_.Get(kube::resources::Secrets(), name));
+  ASSIGN_OR_RETURN(const kube::Object found, client.Get(kube::resources::Secrets(), name));
   RETURN_IF_ERROR(CheckOwner(*found, secret.object));
   ASSIGN_OR_RETURN(const PairsChange change,
                    ChangePairs(authority, secret.pairs, ContentOf(*found), now));
@@ -142,7 +142,7 @@ Result<WallTime> JobSecrets::Correct(const identity::JobAuthority& authority,
   const json patch = {{"metadata", {{"resourceVersion", kube::ResourceVersionOf(*found)}}},
                       {"data", std::move(data)}};
   RETURN_IF_ERROR(
-      client_.Patch(kube::resources::Secrets(), name, kube::PatchType::kMerge, patch).status());
+      client.Patch(kube::resources::Secrets(), name, kube::PatchType::kMerge, patch).status());
   return change.renew_at;
 }
 

@@ -42,10 +42,12 @@ class JobSecrets {
   Result<OwnIdentity> Hold(const std::string& job_uid, const nlohmann::json& secret, WallTime now);
 
   /// Make sure that `secret` holds its pairs, and return when they are to be renewed. Make expects
-  /// that the Secret does not exist, Check that it does; so each needs one request then. Require:
-  /// Hold has succeeded for the job.
-  Result<WallTime> Make(const std::string& job_uid, const SecretOfPairs& secret, WallTime now);
-  Result<WallTime> Check(const std::string& job_uid, const SecretOfPairs& secret, WallTime now);
+  /// that the Secret does not exist, Check that it does; so each needs one request then, by
+  /// `client`, which is that of the pod's cluster. Require: Hold has succeeded for the job.
+  Result<WallTime> Make(kube::Client& client, const std::string& job_uid,
+                        const SecretOfPairs& secret, WallTime now);
+  Result<WallTime> Check(kube::Client& client, const std::string& job_uid,
+                         const SecretOfPairs& secret, WallTime now);
 
   void Forget(const std::string& job_uid);
 
@@ -59,10 +61,10 @@ class JobSecrets {
   std::shared_ptr<const Held> Find(const std::string& job_uid) const;
   Result<identity::JobAuthority> ReadOrMakeAuthority(const std::string& job_uid,
                                                      const nlohmann::json& secret);
-  Result<WallTime> Create(const identity::JobAuthority& authority, const SecretOfPairs& secret,
-                          WallTime now);
-  Result<WallTime> Correct(const identity::JobAuthority& authority, const SecretOfPairs& secret,
-                           WallTime now);
+  static Result<WallTime> Create(kube::Client& client, const identity::JobAuthority& authority,
+                                 const SecretOfPairs& secret, WallTime now);
+  static Result<WallTime> Correct(kube::Client& client, const identity::JobAuthority& authority,
+                                  const SecretOfPairs& secret, WallTime now);
 
   kube::Client& client_;
   mutable std::mutex mutex_;

@@ -48,7 +48,7 @@ class JobSecretsTest : public testing::Test {
 TEST_F(JobSecretsTest, AJobGetsAnAuthorityAndAPodAPairOfIt) {
   const auto held = Hold(secrets_);
   ASSERT_TRUE(held.ok()) << held.status().ToString();
-  ASSERT_TRUE(secrets_.Make(kJob, own_, Now()).ok());
+  ASSERT_TRUE(secrets_.Make(*client_, kJob, own_, Now()).ok());
   const json data = Found("llama-w0-identity")["data"];
   EXPECT_EQ(DecodeBase64(data["ca.crt"].get<std::string>()), held->ca);
   EXPECT_TRUE(data.contains("tls.crt") && data.contains("tls.key"));
@@ -59,9 +59,9 @@ TEST_F(JobSecretsTest, AJobGetsAnAuthorityAndAPodAPairOfIt) {
 TEST_F(JobSecretsTest, APairCostsOneRequest) {
   ASSERT_TRUE(Hold(secrets_).ok());
   const std::size_t calls = server_->calls().size();
-  ASSERT_TRUE(secrets_.Make(kJob, own_, Now()).ok());
+  ASSERT_TRUE(secrets_.Make(*client_, kJob, own_, Now()).ok());
   EXPECT_THAT(server_->calls(), SizeIs(calls + 1));
-  ASSERT_TRUE(secrets_.Check(kJob, own_, Now()).ok());
+  ASSERT_TRUE(secrets_.Check(*client_, kJob, own_, Now()).ok());
   EXPECT_THAT(server_->calls(), SizeIs(calls + 2));
   ASSERT_TRUE(Hold(secrets_).ok()) << "the authority is known";
   EXPECT_THAT(server_->calls(), SizeIs(calls + 2));
@@ -69,11 +69,11 @@ TEST_F(JobSecretsTest, APairCostsOneRequest) {
 
 TEST_F(JobSecretsTest, WhatIsGoodIsNotWrittenAgain) {
   ASSERT_TRUE(Hold(secrets_).ok());
-  const auto made = secrets_.Make(kJob, own_, Now());
+  const auto made = secrets_.Make(*client_, kJob, own_, Now());
   const std::size_t writes = server_->writes().size();
   JobSecrets restarted(*client_);
   ASSERT_TRUE(Hold(restarted).ok());
-  const auto checked = restarted.Check(kJob, own_, Now());
+  const auto checked = restarted.Check(*client_, kJob, own_, Now());
   ASSERT_TRUE(made.ok() && checked.ok());
   EXPECT_LT(std::chrono::abs(*checked - *made), std::chrono::minutes(10));
   EXPECT_THAT(server_->writes(), SizeIs(writes));
@@ -81,12 +81,12 @@ TEST_F(JobSecretsTest, WhatIsGoodIsNotWrittenAgain) {
 
 TEST_F(JobSecretsTest, AtHalfOfItsLifeAPairIsRenewedAndTheOperatorsToo) {
   const auto first = Hold(secrets_);
-  ASSERT_TRUE(secrets_.Make(kJob, own_, Now()).ok());
+  ASSERT_TRUE(secrets_.Make(*client_, kJob, own_, Now()).ok());
   const json before = Found("llama-w0-identity")["data"];
   const std::chrono::hours later(90);
   const auto second = Hold(secrets_, later);
   ASSERT_TRUE(first.ok() && second.ok());
-  ASSERT_TRUE(secrets_.Check(kJob, own_, Now(later)).ok());
+  ASSERT_TRUE(secrets_.Check(*client_, kJob, own_, Now(later)).ok());
   EXPECT_NE(Found("llama-w0-identity")["data"]["tls.crt"], before["tls.crt"]);
   EXPECT_EQ(Found("llama-w0-identity")["data"]["ca.crt"], before["ca.crt"]);
   EXPECT_NE(second->self, first->self);
@@ -95,7 +95,7 @@ TEST_F(JobSecretsTest, AtHalfOfItsLifeAPairIsRenewedAndTheOperatorsToo) {
 
 TEST_F(JobSecretsTest, ASecretThatIsMissingIsMade) {
   ASSERT_TRUE(Hold(secrets_).ok());
-  ASSERT_TRUE(secrets_.Check(kJob, own_, Now()).ok());
+  ASSERT_TRUE(secrets_.Check(*client_, kJob, own_, Now()).ok());
   EXPECT_TRUE(Found("llama-w0-identity")["data"].contains("tls.key"));
 }
 
@@ -106,7 +106,7 @@ TEST_F(JobSecretsTest, OfTwoOperatorsTheAuthorityOfTheFirstCounts) {
     if (call.method != "POST" || first) return std::nullopt;
     first = json::object();  // the other operator writes while this one's request is in flight
     EXPECT_TRUE(Hold(other).ok());
-    EXPECT_TRUE(other.Make(kJob, own_, Now()).ok());
+    EXPECT_TRUE(other.Make(*client_, kJob, own_, Now()).ok());
     first = Found("llama-ca");
     return std::nullopt;
   });
@@ -115,13 +115,13 @@ TEST_F(JobSecretsTest, OfTwoOperatorsTheAuthorityOfTheFirstCounts) {
   EXPECT_EQ(Found("llama-ca"), *first);
   EXPECT_EQ(EncodeBase64(held->ca), (*first)["data"]["ca.crt"].get<std::string>());
   const json made = Found("llama-w0-identity");
-  ASSERT_TRUE(secrets_.Make(kJob, own_, Now()).ok());
+  ASSERT_TRUE(secrets_.Make(*client_, kJob, own_, Now()).ok());
   EXPECT_EQ(Found("llama-w0-identity"), made) << "the other one's pair is good";
 }
 
 TEST_F(JobSecretsTest, ASecretThatChangesWhileItIsJudgedIsReadAgain) {
   ASSERT_TRUE(Hold(secrets_).ok());
-  ASSERT_TRUE(secrets_.Make(kJob, own_, Now()).ok());
+  ASSERT_TRUE(secrets_.Make(*client_, kJob, own_, Now()).ok());
   const auto spoil = [](json& secret) { secret["data"].erase("tls.key"); };
   server_->Edit(Secrets(), {"ns", "llama-w0-identity"}, spoil);
   bool once = false;
@@ -131,7 +131,7 @@ TEST_F(JobSecretsTest, ASecretThatChangesWhileItIsJudgedIsReadAgain) {
     }
     return std::nullopt;
   });
-  ASSERT_TRUE(secrets_.Check(kJob, own_, Now()).ok());
+  ASSERT_TRUE(secrets_.Check(*client_, kJob, own_, Now()).ok());
   EXPECT_TRUE(once);
   EXPECT_TRUE(Found("llama-w0-identity")["data"].contains("tls.key"));
 }
@@ -144,7 +144,7 @@ TEST_F(JobSecretsTest, ASecretOfSomebodyElseIsLeftAlone) {
   ASSERT_TRUE(Hold(secrets_).ok());
   server_->Put(Secrets(), Made("llama-w0-identity", "uid-of-another"));
   const std::size_t writes = server_->writes().size();
-  const auto made = secrets_.Make(kJob, own_, Now());
+  const auto made = secrets_.Make(*client_, kJob, own_, Now());
   EXPECT_EQ(made.status().code(), StatusCode::kFailedPrecondition);
   EXPECT_THAT(made.status().message(), HasSubstr("ns/llama-w0-identity"));
   EXPECT_FALSE(Found("llama-w0-identity").contains("data"));

@@ -4,7 +4,6 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "base/host_port.h"
 #include "operator/names/names.h"
 #include "operator/objects/read.h"
 
@@ -56,6 +55,7 @@ std::vector<plan::ObservedPod> ObservePods(const objects::JobView& view, const S
     uids.insert(pod->uid);
     numbers.emplace(pod->role, pod->number);
     memory->creations.erase({pod->role, pod->number});
+    memory->seen_in[{pod->role, pod->number}] = pod->cluster;
     pods.push_back(*std::move(pod));
   }
   std::erase_if(memory->pods, [&](const auto& known) { return !uids.contains(known.first); });
@@ -85,6 +85,7 @@ plan::Observed Observe(const objects::JobView& view, const Snapshot& snapshot,
     const std::uint64_t workers = objects::WorkersOfPod(view.job.spec, pool);
     if (workers > 1) observed.pod_sizes[pool.name] = workers;
   }
+  observed.unreachable_pools = surroundings.unreachable_pools;
   if (surroundings.trainer && surroundings.trainer->status) {
     const Duration ago = surroundings.now.steady - surroundings.trainer->heard;
     observed.trainer = plan::TrainerView{
@@ -102,16 +103,15 @@ plan::Observed Observe(const objects::JobView& view, const Snapshot& snapshot,
   return observed;
 }
 
-std::string TrainerDial(const objects::JobView& view, const Snapshot& snapshot) {
+std::string TrainerIp(const objects::JobView& view, const Snapshot& snapshot) {
   const std::string name =
       names::PodName(view.name, names::PodRole::kTrainer, view.status.trainer.term);
   for (const kube::Object& pod : snapshot.pods) {
     if (kube::NameOf(*pod).name != name ||
         !kube::IsOwnedBy(*pod, view.uid, kube::Ownership::kController))
       continue;
-    const std::string ip = kube::TextAt(*pod, "/status/podIP");
-    if (ip.empty() || kube::TextAt(*pod, "/status/phase") != "Running") return "";
-    return ToString(HostPort{ip, names::kWirePort});
+    return kube::TextAt(*pod, "/status/phase") == "Running" ? kube::TextAt(*pod, "/status/podIP")
+                                                            : "";
   }
   return "";
 }

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,7 @@ struct Surroundings {
   std::uint64_t leader_term = 0;
   std::optional<TrainerView> trainer;
   objects::PodOptions pods;
+  std::set<std::string> unreachable_pools;
 };
 
 /// Updates `memory` from the pods, and returns the input of a decision, except `children`. Leaves
@@ -44,7 +46,7 @@ struct Surroundings {
 plan::Observed Observe(const objects::JobView& view, const Snapshot& snapshot,
                        const Surroundings& surroundings, JobMemory* memory);
 
-/// host:port of the pod of the current trainer. Empty: the pod is not running.
-std::string TrainerDial(const objects::JobView& view, const Snapshot& snapshot);
+/// The IP address of the pod of the current trainer. Empty: the pod is not running.
+std::string TrainerIp(const objects::JobView& view, const Snapshot& snapshot);
 
 }  // namespace swarm::controller

@@ -1,16 +1,19 @@
 #include "operator/controller/reconciler.h"
 
 #include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
 
 #include "api/format/enum_names.h"
 #include "api/status_json.h"
+#include "base/host_port.h"
 #include "base/log.h"
 #include "operator/controller/informers.h"
 #include "operator/names/names.h"
 #include "operator/objects/choose.h"
+#include "operator/objects/outpost.h"
 #include "operator/objects/read.h"
 #include "operator/objects/trim.h"
 #include "operator/plan/decide.h"
@@ -20,6 +23,9 @@ namespace swarm::controller {
 namespace {
 
 using nlohmann::json;
+
+/// The return of a satellite alone wakes no job.
+constexpr std::chrono::seconds kLookForSatellites{5};
 
 /// Whether the plan must be made from the server's state instead of the caches'. A plan made from
 /// caches may only do what is harmless if the caches are old: send orders, which the trainer checks
@@ -34,6 +40,24 @@ bool NeedsServer(const plan::Plan& plan) {
 /// Whether another controller manages the job, or the job is being deleted.
 bool IsLeftAlone(const objects::JobView& view) {
   return view.deleting || !view.job.spec.managedBy.empty();
+}
+
+/// The clusters in which this pod may be.
+std::set<std::string> PlacesOf(const objects::JobView& view,
+                               const std::pair<plan::PodRole, std::uint64_t>& number,
+                               const JobMemory& memory) {
+  if (number.first == plan::PodRole::kTrainer) return {""};
+  const auto seen = memory.seen_in.find(number);
+  if (seen != memory.seen_in.end()) return {seen->second};
+  const auto creation = memory.creations.find(number);
+  const bool tried = creation != memory.creations.end();
+  std::set<std::string> places;
+  for (const api::Pool& pool : view.job.spec.workers.pools) {
+    if (!tried || pool.name == creation->second.pool) places.insert(pool.cluster);
+  }
+  // Where the pool is not known, it may be one that the manifest has no longer.
+  if (!tried || places.empty()) places.insert("");
+  return places;
 }
 
 kube::WallTime ToWall(api::WallTime time) { return kube::WallTime(time); }
@@ -80,6 +104,9 @@ Reconciled Reconciler::Reconcile(const kube::ObjectName& name) {
   if (decision->plan.look_again) next = ToWall(*decision->plan.look_again);
   // A renewal that is overdue here is of no use: the plan of an active job has taken care of it.
   if (const auto renewal = memory->NextRenewal(decision->now.wall)) next = std::min(next, *renewal);
+  if (!decision->observed.unreachable_pools.empty()) {
+    next = std::min(next, decision->now.wall + kLookForSatellites);
+  }
   if (next != kube::WallTime::max()) {
     reconciled.look_again =
         std::max(std::chrono::duration_cast<Duration>(next - decision->now.wall),
@@ -100,6 +127,10 @@ Snapshot Reconciler::ReadCaches(kube::Object job) const {
   const kube::ObjectName name = kube::NameOf(*job);
   snapshot.job = std::move(job);
   snapshot.pods = parts_.caches.pods.ByIndex(kPodsByJob, name.ToString());
+  for (const Cluster* cluster : parts_.caches.clusters.All()) {
+    std::ranges::move(cluster->informers().pods().ByIndex(kPodsByJob, name.ToString()),
+                      std::back_inserter(snapshot.pods));
+  }
   (void)AddNodes(/*memory=*/nullptr, &snapshot);
   return snapshot;
 }
@@ -115,30 +146,70 @@ Result<Reconciler::Decision> Reconciler::DecideAnew(const kube::ObjectName& name
   RETURN_IF_ERROR(AddNodes(memory, &snapshot));
   ASSIGN_OR_RETURN(Decision decision, Decide(std::move(snapshot), memory));
   if (plan::InDoubt(decision.observed).empty()) return decision;
-  snapshot = std::move(decision.snapshot);
-  RETURN_IF_ERROR(AddPods(decision.observed, memory, &snapshot));
+  snapshot = decision.snapshot;
+  RETURN_IF_ERROR(AddPods(decision, memory, &snapshot));
   RETURN_IF_ERROR(AddNodes(memory, &snapshot));
   return Decide(std::move(snapshot), memory);
 }
 
-/// Asks the server for the pods that the cache lacks and that may exist.
-Status Reconciler::AddPods(const plan::Observed& observed, JobMemory* memory,
-                           Snapshot* snapshot) const {
-  const kube::ObjectName job = kube::NameOf(*snapshot->job);
-  for (const auto& [role, number] : plan::InDoubt(observed)) {
-    auto pod = parts_.client.Get(kube::resources::Pods(),
-                                 {job.ns, names::PodName(job.name, role, number)});
-    if (pod.ok()) {
-      LOG_WARN("{}: the cache of pods is behind: it lacks {}, which exists", job.ToString(),
-               kube::NameOf(**pod).name);
-      json trimmed = **pod;
-      objects::TrimPod(trimmed);
-      snapshot->pods.push_back(std::make_shared<const json>(std::move(trimmed)));
-      continue;
+std::set<std::string> Reconciler::UnreachablePools(const objects::JobView& view) const {
+  std::set<std::string> pools;
+  for (const api::Pool& pool : view.job.spec.workers.pools) {
+    if (!IsReachable(pool.cluster)) pools.insert(pool.name);
+  }
+  return pools;
+}
+
+bool Reconciler::IsReachable(const std::string& cluster) const {
+  if (cluster.empty()) return true;
+  const Cluster* const other = parts_.caches.clusters.Find(cluster);
+  return other != nullptr && other->reachable();
+}
+
+Result<kube::Object> Reconciler::FindPod(const kube::ObjectName& name,
+                                         const std::set<std::string>& clusters) const {
+  for (const std::string& cluster : clusters) {
+    Cluster* const other = cluster.empty() ? nullptr : parts_.caches.clusters.Find(cluster);
+    if (!cluster.empty() && other == nullptr) {
+      return Unavailable("not known whether pod " + name.ToString() +
+                         " exists: the satellite of cluster " + cluster + " has not come");
     }
-    if (pod.status().code() != StatusCode::kNotFound) return pod.status();
+    kube::Client& client = other == nullptr ? parts_.client : other->client();
+    const auto pod = client.Get(kube::resources::Pods(), name);
+    if (pod.status().code() == StatusCode::kNotFound) continue;
+    RETURN_IF_ERROR(pod.status());
+    json trimmed = **pod;
+    objects::TrimPod(trimmed);
+    if (other != nullptr) objects::LocalizePod(cluster, &trimmed);
+    return std::make_shared<const json>(std::move(trimmed));
+  }
+  return kube::Object();
+}
+
+kube::Object Reconciler::FindNode(const std::string& name) const {
+  const std::string cluster = objects::ParseNode(name).cluster;
+  if (cluster.empty()) return parts_.caches.nodes->Get({"", name});
+  Cluster* const other = parts_.caches.clusters.Find(cluster);
+  const kube::Store* const nodes = other == nullptr ? nullptr : other->informers().nodes();
+  return nodes == nullptr ? nullptr : nodes->Get({"", name});
+}
+
+/// Asks the servers for the pods that the caches lack and that may exist. Those of a cluster that
+/// cannot be reached now stay in doubt.
+Status Reconciler::AddPods(const Decision& decision, JobMemory* memory, Snapshot* snapshot) const {
+  const kube::ObjectName job = kube::NameOf(*snapshot->job);
+  for (const auto& [role, number] : plan::InDoubt(decision.observed)) {
     const auto creation = memory->creations.find({role, number});
-    if (creation != memory->creations.end() && creation->second.made) {
+    const bool tried = creation != memory->creations.end();
+    const std::set<std::string> clusters = PlacesOf(decision.view, {role, number}, *memory);
+    if (clusters.size() == 1 && !IsReachable(*clusters.begin())) continue;
+    ASSIGN_OR_RETURN(kube::Object pod,
+                     FindPod({job.ns, names::PodName(job.name, role, number)}, clusters));
+    if (pod) {
+      LOG_WARN("{}: the cache of pods is behind: it lacks {}, which exists", job.ToString(),
+               kube::NameOf(*pod).name);
+      snapshot->pods.push_back(std::move(pod));
+    } else if (tried && creation->second.made) {
       memory->creations.erase(creation);  // it has come and gone
     }
   }
@@ -155,9 +226,12 @@ Status Reconciler::AddNodes(const JobMemory* memory, Snapshot* snapshot) const {
   for (const kube::Object& pod : snapshot->pods) {
     const std::string name = kube::TextAt(*pod, "/spec/nodeName");
     if (name.empty() || !seen.insert(name).second) continue;
-    kube::Object node = parts_.caches.nodes->Get({"", name});
+    kube::Object node = FindNode(name);
     if (!node && memory && !memory->KnewNodeOf(kube::UidOf(*pod))) {
-      auto read = parts_.client.Get(kube::resources::Nodes(), {"", name});
+      const objects::NodeAt at = objects::ParseNode(name);
+      Cluster* const other = parts_.caches.clusters.Find(at.cluster);
+      kube::Client& client = other == nullptr ? parts_.client : other->client();
+      auto read = client.Get(kube::resources::Nodes(), {"", at.name});
       if (!read.ok() && read.status().code() != StatusCode::kNotFound) return read.status();
       if (read.ok()) node = *std::move(read);
     }
@@ -175,7 +249,7 @@ Result<Reconciler::Decision> Reconciler::Decide(Snapshot snapshot, JobMemory* me
   decision.observed = Observe(
       decision.view, snapshot,
       {decision.now, leader_term_, parts_.links.View(kube::NameOf(*snapshot.job).ToString()),
-       parts_.actor.pod_options()},
+       parts_.actor.pod_options(), UnreachablePools(decision.view)},
       memory);
   decision.snapshot = std::move(snapshot);
   if (decision.observed.job.job) {
@@ -186,7 +260,9 @@ Result<Reconciler::Decision> Reconciler::Decide(Snapshot snapshot, JobMemory* me
 }
 
 Acting Reconciler::ActingFor(const Decision& decision, JobMemory* memory) const {
-  return {decision.view, decision.observed.pods, leader_term_, decision.now.wall, memory};
+  return {decision.view, decision.observed.pods,
+          leader_term_,  decision.now.wall,
+          memory,        TrainerIp(decision.view, decision.snapshot)};
 }
 
 /// Lets the planner choose what the job leaves open and its status does not have, once for each
@@ -220,15 +296,16 @@ Status Reconciler::Judge(const objects::JobView& view, JobMemory* memory) {
 
 void Reconciler::Link(const Decision& decision, JobMemory* memory) {
   const std::string key = kube::NameOf(*decision.snapshot.job).ToString();
-  const std::string dial = TrainerDial(decision.view, decision.snapshot);
-  if (dial.empty()) return parts_.links.Forget(key);
+  const std::string ip = TrainerIp(decision.view, decision.snapshot);
+  if (ip.empty()) return parts_.links.Forget(key);
   const auto held = parts_.actor.HoldAuthority(ActingFor(decision, memory));
   const std::string trouble = held.ok() ? "" : held.status().ToString();
   if (trouble != std::exchange(memory->identity_trouble, trouble) && !trouble.empty()) {
     LOG_WARN("{}: no certificate for talking to its trainer: {}", key, trouble);
   }
   if (!held.ok()) return;
-  parts_.links.Want(key, {decision.view.uid, dial, held->ca, held->self});
+  parts_.links.Want(
+      key, {decision.view.uid, ToString(HostPort{ip, names::kWirePort}), held->ca, held->self});
 }
 
 Status Reconciler::CarryOut(Decision& decision, JobMemory* memory) {
@@ -255,11 +332,13 @@ Status Reconciler::Write(const Decision& decision, JobMemory* memory) {
   parts_.metrics.StatusWritten();
   memory->status_written = decision.observed.now;
   const std::vector<std::uint64_t>& open = plan.status.openWorkers;
-  std::erase_if(memory->creations, [&](const auto& each) {
+  const auto is_over = [&](const auto& each) {
     const auto& [role, number] = each.first;
     return role == plan::PodRole::kTrainer ? number < plan.status.trainer.term
                                            : !std::binary_search(open.begin(), open.end(), number);
-  });
+  };
+  std::erase_if(memory->creations, is_over);
+  std::erase_if(memory->seen_in, is_over);
   JobCounters ends;
   for (const plan::PodEnd& end : plan.ends) ++ends.pod_ends[{end.role, end.cause}];
   parts_.metrics.Count(kube::NameOf(*decision.snapshot.job), ends);

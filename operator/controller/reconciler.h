@@ -10,9 +10,11 @@
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "operator/controller/actor.h"
+#include "operator/controller/clusters.h"
 #include "operator/controller/job_memory.h"
 #include "operator/controller/metrics.h"
 #include "operator/controller/observe.h"
@@ -29,6 +31,7 @@ struct Caches {
   const kube::Store& jobs;
   const kube::Store& pods;             ///< with PodIndexes
   const kube::Store* nodes = nullptr;  ///< null: nodes may not be read
+  const Clusters& clusters;            ///< others, with caches of their pods and nodes
 };
 
 /// How a reconcile ended.
@@ -71,7 +74,14 @@ class Reconciler {
   Snapshot ReadCaches(kube::Object job) const;
   Result<Decision> DecideAnew(const kube::ObjectName& name, const std::string& uid,
                               JobMemory* memory);
-  Status AddPods(const plan::Observed& observed, JobMemory* memory, Snapshot* snapshot) const;
+  /// The pools of the job whose clusters cannot be reached.
+  std::set<std::string> UnreachablePools(const objects::JobView& view) const;
+  bool IsReachable(const std::string& cluster) const;
+  /// A pod as the servers of these clusters have it now; null: there is none.
+  Result<kube::Object> FindPod(const kube::ObjectName& name,
+                               const std::set<std::string>& clusters) const;
+  kube::Object FindNode(const std::string& name) const;
+  Status AddPods(const Decision& decision, JobMemory* memory, Snapshot* snapshot) const;
   Status AddNodes(const JobMemory* memory, Snapshot* snapshot) const;
   Result<Decision> Decide(Snapshot snapshot, JobMemory* memory);
   void Choose(const nlohmann::json& job, objects::JobView* view, JobMemory* memory);

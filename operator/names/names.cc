@@ -31,6 +31,8 @@ std::string AuthoritySecretName(const std::string& job) { return job + "-ca"; }
 std::string IdentitySecretName(const std::string& pod) { return pod + "-identity"; }
 std::string DisruptionBudgetName(const std::string& job) { return job + "-workers"; }
 std::string NetworkPolicyName(const std::string& job) { return job; }
+std::string OutpostName(const std::string& job) { return job + "-outpost"; }
+std::string TrainerEndpointsName(const std::string& job) { return job + "-trainer"; }
 
 std::string SharedIdentitiesName(const std::string& job) { return job + "-identities"; }
 std::string SharedIdentityName(PodRole role, std::uint64_t number) {

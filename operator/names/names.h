@@ -23,6 +23,11 @@ inline constexpr const char* kTermLabel = "swarmjob.dev/term";
 inline constexpr const char* kWorkersLabel = "swarmjob.dev/workers";
 inline constexpr const char* kWorkerRole = "worker";
 inline constexpr const char* kTrainerRole = "trainer";
+/// Of each object in another cluster than the job's own: the UID of the job, which cannot own it
+/// there.
+inline constexpr const char* kJobUidLabel = "swarmjob.dev/job-uid";
+/// Of the object that owns a job's objects in another cluster: "true".
+inline constexpr const char* kOutpostLabel = "swarmjob.dev/outpost";
 /// An annotation of a pod template: the devices on which the workers of a pod compute, "cpu" or
 /// "cuda:0,cuda:1", a worker on each. It overrides what the resources of the pool say.
 inline constexpr const char* kDeviceAnnotation = "swarmjob.dev/device";
@@ -67,6 +72,8 @@ std::string AuthoritySecretName(const std::string& job);   // JOB-ca
 std::string IdentitySecretName(const std::string& pod);    // POD-identity
 std::string DisruptionBudgetName(const std::string& job);  // JOB-workers
 std::string NetworkPolicyName(const std::string& job);     // JOB
+std::string OutpostName(const std::string& job);           // JOB-outpost
+std::string TrainerEndpointsName(const std::string& job);  // JOB-trainer
 
 /// The Secret JOB-identities that pods of earlier operators share. Its keys are NAME.crt and
 /// NAME.key: "w7" for the worker JOB-w7, "trainer" for every trainer.

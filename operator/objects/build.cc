@@ -5,6 +5,7 @@
 
 #include "api/parse.h"
 #include "operator/names/names.h"
+#include "operator/objects/outpost.h"
 
 namespace swarm::objects {
 namespace {
@@ -130,11 +131,14 @@ json BuildNetworkPolicy(const JobView& view) {
   const json peers =
       json::array({{{"podSelector", job_pods}},
                    {{"namespaceSelector", json::object()}, {"podSelector", operator_pods}}});
+  json to_wire = {{"ports", json::array({wire})}};
+  // The addresses of pods in other clusters are not known. A peer needs a certificate of the job.
+  if (ClustersOf(view.job.spec).empty()) to_wire["from"] = peers;
   json policy = Object("networking.k8s.io/v1", "NetworkPolicy",
                        JobMetadata(view, names::NetworkPolicyName(view.name)));
   policy["spec"] = {{"podSelector", job_pods},
                     {"policyTypes", json::array({"Ingress"})},
-                    {"ingress", json::array({{{"from", peers}, {"ports", json::array({wire})}},
+                    {"ingress", json::array({to_wire,
                                              {{"ports", json::array({port(names::kMetricsPort),
                                                                      port(names::kPagePort)})}}})}};
   return policy;

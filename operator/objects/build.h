@@ -64,7 +64,7 @@ nlohmann::json BuildWorkersService(const JobView& view);
 nlohmann::json BuildDisruptionBudget(const JobView& view);
 
 /// Admits the job's pods and the operator to the port of the protocol, and all peers to the port of
-/// the metrics.
+/// the metrics. Of a job with pods in other clusters, all peers to both.
 nlohmann::json BuildNetworkPolicy(const JobView& view);
 
 /// The pod's volume with its certificate.

@@ -11,6 +11,7 @@
 #include "api/validate.h"
 #include "operator/names/names.h"
 #include "operator/objects/build.h"
+#include "operator/objects/outpost.h"
 #include "planner/choice.h"
 
 namespace swarm::objects {
@@ -249,6 +250,7 @@ std::optional<plan::ObservedPod> ReadPod(const json& object) {
   if (const json& deleted = At(metadata, {"deletionTimestamp"}); !deleted.is_null()) {
     pod.deleted = Time(deleted).value_or(pod.created);
   }
+  pod.cluster = ClusterOf(object);
   pod.shares_identities = SharesIdentities(object);
   pod.gated = !List(At(object, {"spec", "schedulingGates"})).empty();
   pod.node = Text(At(object, {"spec", "nodeName"}));

@@ -27,8 +27,9 @@ const json kPodShape = [] {
       "waiting": {"reason": 0, "message": 0},
       "terminated": {"exitCode": 0, "signal": 0, "reason": 0, "message": 0, "finishedAt": 0}}}]}
 })");
-  for (const char* label : {names::kJobLabel, names::kRoleLabel, names::kPoolLabel,
-                            names::kOrdinalLabel, names::kTermLabel, names::kWorkersLabel}) {
+  for (const char* label :
+       {names::kJobLabel, names::kRoleLabel, names::kPoolLabel, names::kOrdinalLabel,
+        names::kTermLabel, names::kWorkersLabel, names::kJobUidLabel}) {
     shape["metadata"]["labels"][label] = 0;
   }
   return shape;

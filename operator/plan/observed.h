@@ -54,6 +54,7 @@ struct ObservedPod {
   PodRole role = PodRole::kWorker;
   std::uint64_t number = 0;   ///< a worker's ordinal, a trainer's term
   std::string pool;           ///< of a worker
+  std::string cluster;        ///< empty: the job's own
   std::uint64_t workers = 1;  ///< that it has, if it is no trainer's
   WallTime created{};
   /// Mounts the Secret that pods of earlier operators share, instead of one of its own.
@@ -67,7 +68,7 @@ struct ObservedPod {
   /// Since when it has asked for a node: its creation, or the time when the operator first saw it
   /// without gates.
   WallTime waiting_since{};
-  std::string node;                   ///< empty: not bound to one yet
+  std::string node;  ///< empty: not bound to one yet; in another cluster: CLUSTER/NODE
   std::optional<WallTime> scheduled;  ///< when it was bound (its PodScheduled condition)
   /// Why it has no node, in the scheduler's words: "Unschedulable", "SchedulingGated"; empty: it
   /// has one, or the scheduler has not looked at it yet.
@@ -119,10 +120,11 @@ enum class Child {
   kWorkersService,  ///< Service
   kBudget,          ///< PodDisruptionBudget
   kNetworkPolicy,   ///< NetworkPolicy
+  kOutposts,        ///< what its pods in other clusters need there
 };
 inline constexpr Child kChildren[] = {
-    Child::kAuthority,      Child::kIdentities, Child::kConfig,       Child::kTrainerService,
-    Child::kWorkersService, Child::kBudget,     Child::kNetworkPolicy};
+    Child::kAuthority,      Child::kIdentities, Child::kConfig,        Child::kTrainerService,
+    Child::kWorkersService, Child::kBudget,     Child::kNetworkPolicy, Child::kOutposts};
 
 /// A pod that this operator has tried to create and that is not visible yet.
 struct Creation {
@@ -179,6 +181,8 @@ struct Observed {
   api::ImageStatus image;   ///< this operator's own, and what the job's annotation says
   /// How many workers a new pod of a pool has; 1 for a pool that is not here.
   std::map<std::string, std::uint64_t> pod_sizes;
+  /// The pools whose cluster cannot be reached now. They keep the pods that they have.
+  std::set<std::string> unreachable_pools;
   std::set<Child> children;  ///< those that exist, belong to the job, and are correct
   std::optional<TrainerView> trainer;
   std::vector<Creation> creations;

@@ -210,9 +210,56 @@ class Operator(unittest.TestCase):
         if PROGRAM is None:
             self.skipTest("no --operator PROGRAM")
         known = subprocess.run([PROGRAM, "--help"], capture_output=True, text=True, check=True).stdout
-        values = {"watchNamespaces": ["training"]}
-        for argument in self.pod(values)["containers"][0]["args"]:
-            self.assertRegex(known, re.escape(argument.split("=")[0]) + r"\b")
+        for values in ({"watchNamespaces": ["training"]}, {"satellites.enabled": True},
+                       {"satellite.enabled": True, "satellite.token": "sj1_a"}):
+            for argument in self.pod(values)["containers"][0]["args"]:
+                self.assertRegex(known, re.escape(argument.split("=")[0]) + r"\b")
+
+
+class Satellites(unittest.TestCase):
+    HOME = {"satellites.enabled": True}
+    SATELLITE = {"satellite.enabled": True, "satellite.token": "sj1_a"}
+
+    def test_home_expects_them_at_a_service_of_its_own(self):
+        objects = render({**self.HOME, "satellites.service.port": 443})
+        service = objects["Service", "swarm-swarm-operator-satellites"]["spec"]
+        self.assertEqual((service["type"], service["ports"][0]["port"]), ("LoadBalancer", 443))
+        container = only(objects, "Deployment")["spec"]["template"]["spec"]["containers"][0]
+        self.assertIn("--satellites-listen=[::]:7443", container["args"])
+        ports = {each["name"]: each["containerPort"] for each in container["ports"]}
+        self.assertEqual(ports[service["ports"][0]["targetPort"]], 7443)
+        ingress = [port["port"] for rule in only(objects, "NetworkPolicy")["spec"]["ingress"] for port in rule["ports"]]
+        self.assertIn("satellites", ingress)
+        self.assertNotIn(("Service", "swarm-swarm-operator-satellites"), render())
+
+    def test_a_satellite_has_its_token_and_no_jobs(self):
+        objects = render(self.SATELLITE)
+        pod = only(objects, "Deployment")["spec"]["template"]["spec"]
+        arguments = pod["containers"][0]["args"]
+        self.assertIn("--satellite", arguments)
+        self.assertFalse([each for each in arguments if "image" in each])
+        (secret,) = [each["secret"]["secretName"] for each in pod["volumes"] if "secret" in each]
+        self.assertEqual(objects["Secret", secret]["stringData"], {"token": "sj1_a"})
+        later = render({**self.SATELLITE, "satellite.token": ""})
+        self.assertFalse(of_kind(later, "Secret"))
+
+    def test_a_satellite_has_no_rights_on_jobs_and_removes_what_jobs_have_left(self):
+        rules = [rule for document in of_kind(render({**self.SATELLITE, "rbac.aggregate": False}), "ClusterRole")
+                 for rule in document["rules"]]
+        self.assertNotIn("swarmjobs", [resource for rule in rules for resource in rule["resources"]])
+        (maps,) = [rule for rule in rules if "configmaps" in rule["resources"]]
+        self.assertEqual(set(maps["verbs"]), {"get", "list", "create", "patch", "delete"})
+
+    def test_each_keeps_its_own_secret(self):
+        for values, name in ((self.HOME, "swarm-satellites"), (self.SATELLITE, "swarm-satellite")):
+            (role,) = [each for each in of_kind(render(values), "Role")
+                       if each["metadata"]["name"].endswith("-satellites")]
+            self.assertEqual(role["metadata"]["namespace"], "swarm-system")
+            self.assertEqual([rule.get("resourceNames") for rule in role["rules"]], [None, [name]])
+
+    def test_a_cluster_is_not_both(self):
+        with self.assertRaisesRegex(AssertionError, "a cluster has jobs, or has pods of another one"):
+            render({**self.HOME, "satellite.enabled": True})
 
 
 class Rights(unittest.TestCase):

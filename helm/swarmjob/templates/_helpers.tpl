@@ -80,6 +80,30 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- end }}
 
 {{/* The rights of the operator in every namespace whose SwarmJobs it manages. */}}
+{{- define "swarmjob.satelliteRules" -}}
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [get, list, watch, create, delete]
+- apiGroups: [""]
+  resources: [services]
+  verbs: [get, create, patch]
+- apiGroups: [""]
+  resources: [configmaps]
+  verbs: [get, list, create, patch, delete]  # of jobs that are gone
+- apiGroups: [""]
+  resources: [secrets]
+  verbs: [get, create, patch]  # home is given those of its workers alone
+- apiGroups: [discovery.k8s.io]
+  resources: [endpointslices]
+  verbs: [get, create, patch]
+- apiGroups: [discovery.k8s.io]
+  resources: [endpointslices/restricted]
+  verbs: [create]  # OpenShift confines addresses
+- apiGroups: [networking.k8s.io]
+  resources: [networkpolicies]
+  verbs: [get, create, patch]
+{{- end }}
+
 {{- define "swarmjob.rules" -}}
 - apiGroups: [swarmjob.dev]
   resources: [swarmjobs]

@@ -61,6 +61,7 @@ class OperatorUnderTest {
   kube::Store jobs_, pods_{PodIndexes()}, nodes_;
   JobSecrets secrets_;
   TrainerLinks links_;
+  Clusters clusters_;
   Actor actor_;
   kube::EventRecorder events_;
   Reconciler reconciler_;

@@ -37,6 +37,7 @@ Resource Events() { return {"events.k8s.io", "v1", "events"}; }
 Resource Leases() { return {"coordination.k8s.io", "v1", "leases"}; }
 Resource PodDisruptionBudgets() { return {"policy", "v1", "poddisruptionbudgets"}; }
 Resource NetworkPolicies() { return {"networking.k8s.io", "v1", "networkpolicies"}; }
+Resource EndpointSlices() { return {"discovery.k8s.io", "v1", "endpointslices"}; }
 Resource SwarmJobs() { return {"swarmjob.dev", "v1alpha1", "swarmjobs"}; }
 }  // namespace resources
 

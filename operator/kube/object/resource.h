@@ -31,6 +31,7 @@ Resource Events();  ///< events.k8s.io/v1
 Resource Leases();
 Resource PodDisruptionBudgets();
 Resource NetworkPolicies();
+Resource EndpointSlices();
 Resource SwarmJobs();
 }  // namespace resources
 

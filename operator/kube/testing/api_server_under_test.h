@@ -45,15 +45,14 @@ class ApiServerUnderTest : public ::testing::Test {
     return MakeRestClient(plane_->transport(), FixedToken(token), options, SystemTiming(), nullptr);
   }
 
-  static inline std::unique_ptr<ControlPlane> plane_;
-  std::unique_ptr<Client> client_;
-  std::string ns_;
-
- private:
   static std::filesystem::path Binaries() {
     const char* folder = std::getenv("SWARM_KUBERNETES_BINARIES");
     return folder ? folder : SWARM_KUBERNETES_BINARIES;
   }
+
+  static inline std::unique_ptr<ControlPlane> plane_;
+  std::unique_ptr<Client> client_;
+  std::string ns_;
 };
 
 }  // namespace swarm::kube

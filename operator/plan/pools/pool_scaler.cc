@@ -36,7 +36,8 @@ PoolScaler::PoolScaler(const std::vector<Worker>& workers, Draft* draft) : draft
     PoolView view{.spec = &spec,
                   .load = {},
                   .memory = {.name = spec.name},
-                  .pod_workers = PodSize(draft->seen, spec.name)};
+                  .pod_workers = PodSize(draft->seen, spec.name),
+                  .reachable = !draft->seen.unreachable_pools.contains(spec.name)};
     for (const api::PoolStatus& memory : status.pools) {
       if (memory.name == spec.name) view.memory = memory;
     }

@@ -7,6 +7,7 @@
 // less preferred pools are replaced there, and removed once their replacements are ready.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -34,13 +35,15 @@ struct PoolView {
   PoolLoad load;
   api::PoolStatus memory;
   std::uint64_t pod_workers = 1;  ///< of a new pod
+  bool reachable = true;          ///< false: it keeps the pods that it has
 
   bool usable() const { return memory.state == api::PoolState::kAvailable; }
+  std::uint64_t pods() const { return load.placed + load.waiting + load.gated; }
   /// Pods: maxReplicas counts workers.
   std::uint64_t limit() const {
-    return spec->maxReplicas.value_or(~std::uint64_t{0}) / pod_workers;
+    const std::uint64_t most = spec->maxReplicas.value_or(~std::uint64_t{0}) / pod_workers;
+    return reachable ? most : std::min(most, pods());
   }
-  std::uint64_t pods() const { return load.placed + load.waiting + load.gated; }
 };
 
 /// Updates the memory of each pool from its load: a pod that waits too long makes the pool dry, and

@@ -1,0 +1,24 @@
+// swarmctl satellite: which other clusters may have pods of this one's jobs.
+#pragma once
+
+#include <cstdio>
+#include <string>
+
+#include "base/time.h"
+#include "ctl/cluster/cluster_commands.h"
+
+namespace swarm::ctl {
+
+struct SatelliteOptions {
+  ClusterOptions cluster;  ///< the namespace is that of the operator
+  std::string name;        ///< of the other cluster
+  std::string home;        ///< host:port at which its operator reaches the one here
+  Duration lifetime = std::chrono::hours(24);  ///< of the token
+};
+
+/// Prints a token, with which the operator of another cluster enrols once.
+ExitCode CreateSatelliteToken(const SatelliteOptions& options, std::FILE* out, std::FILE* err);
+/// Sends a satellite away, and makes its unused tokens useless.
+ExitCode RevokeSatellite(const SatelliteOptions& options, std::FILE* out, std::FILE* err);
+
+}  // namespace swarm::ctl

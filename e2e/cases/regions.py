@@ -1,0 +1,54 @@
+"""One job in two clusters."""
+from harness.case import case
+from harness.job import ON_DEMAND, RESOURCES
+from harness.kubectl import eventually
+from harness.world import OPERATOR_NAMESPACE
+
+WEST = {"name": "there", "cluster": "west", "resources": RESOURCES}
+
+
+def workers_there(world, west):
+    return {pod["metadata"]["name"] for pod in west.list("pods", world.namespace, "swarmjob.dev/role=worker")
+            if "deletionTimestamp" not in pod["metadata"]}
+
+
+@case("A job trains in two clusters, and loses machines and the satellite of one of them", "regions", machines=True,
+      seconds=600)
+def two_clusters(world):
+    try:
+        home = world.home_for_satellites()
+        with world.west() as west:
+            world.make_satellite(west, "west", home)
+            world.note("the other cluster's operator is a satellite")
+            here = {"name": "here", "maxReplicas": 2, "resources": RESOURCES, **ON_DEMAND}
+            job = world.job(steps=300, replicas=4, workers__pools=[here, WEST]).submit()
+            job.await_ready(4)
+            there = workers_there(world, west)
+            world.check("two of the four workers are in the other cluster", len(there) == 2, there)
+            world.check("and two in the job's own", len(job.pod_names("worker")) == 2, job.pod_names("worker"))
+            job.await_step(40)
+
+            lost = sorted(there)[0]
+            west.delete("pod", lost, world.namespace, "--grace-period=0", "--force")
+            world.note(f"killed in the other cluster: {lost}")
+            eventually("another worker there", lambda: len(workers_there(world, west) - {lost}) == 2, 90)
+            job.await_ready(4)
+
+            west("scale", "deployment", "--all", "-n", OPERATOR_NAMESPACE, "--replicas=0")
+            world.note("the satellite is switched off")
+            step = job.status["step"]
+            job.await_step(step + 30)
+            world.check("without the satellite training goes on, with the same pods there",
+                        len(workers_there(world, west)) == 2, workers_there(world, west))
+            west("scale", "deployment", "--all", "-n", OPERATOR_NAMESPACE, "--replicas=1")
+            world.note("the satellite is switched on")
+
+            job.await_success()
+            job.verify(world)
+            eventually("the workers there to be deleted", lambda: not workers_there(world, west), 90)
+            world.kubectl.delete("swarmjob", job.name, world.namespace)
+            eventually("nothing of the job to be left there",
+                       lambda: not west.list("pods,services,secrets,endpointslices", world.namespace,
+                                             "swarmjob.dev/job"), 120)
+    finally:
+        world.install()  # without satellites, as other cases expect it

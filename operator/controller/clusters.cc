@@ -1,0 +1,43 @@
+#include "operator/controller/clusters.h"
+
+#include <utility>
+
+namespace swarm::controller {
+namespace {
+
+InformerOptions Of(const std::string& cluster, InformerOptions options) {
+  options.cluster = cluster;
+  return options;
+}
+
+}  // namespace
+
+Cluster::Cluster(std::string name, std::unique_ptr<kube::Client> client, Reachable reachable,
+                 const InformerOptions& options, Informers::Enqueue enqueue, kube::Timing& timing)
+    : name_(std::move(name)),
+      client_(std::move(client)),
+      reachable_(std::move(reachable)),
+      informers_(*client_, Of(name_, options), std::move(enqueue), timing) {
+  informers_.Start();
+}
+
+void Clusters::Add(std::unique_ptr<Cluster> cluster) {
+  const std::lock_guard lock(mutex_);
+  const std::string name = cluster->name();
+  clusters_.emplace(name, std::move(cluster));
+}
+
+Cluster* Clusters::Find(const std::string& name) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = clusters_.find(name);
+  return found == clusters_.end() ? nullptr : found->second.get();
+}
+
+std::vector<Cluster*> Clusters::All() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<Cluster*> all;
+  for (const auto& [name, cluster] : clusters_) all.push_back(cluster.get());
+  return all;
+}
+
+}  // namespace swarm::controller

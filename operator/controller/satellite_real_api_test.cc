@@ -1,0 +1,292 @@
+// One job in two clusters, each with a real API server: its own, and one whose satellite has
+// dialled home. The test plays schedulers and kubelets.
+#include <gmock/gmock.h>
+
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+#include "api/format/yaml.h"
+#include "base/identity/trust.h"
+#include "operator/controller/controller.h"
+#include "operator/controller/testing/cluster_under_test.h"
+#include "operator/kube/testing/api_server_under_test.h"
+#include "operator/names/names.h"
+#include "operator/satellite/home.h"
+#include "operator/satellite/satellite.h"
+#include "worker/enrol/token.h"
+
+namespace swarm::controller {
+namespace {
+
+using kube::resources::Pods;
+using kube::resources::SwarmJobs;
+using nlohmann::json;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::UnorderedElementsAre;
+
+const kube::Resource kDefinitions{"apiextensions.k8s.io", "v1", "customresourcedefinitions", false};
+const std::string kTwoPools = R"({"workers": {"replicas": 4, "pools": [
+    {"name": "here", "maxReplicas": 2}, {"name": "there", "cluster": "west"}]}})";
+
+class SatelliteRealApiTest : public kube::ApiServerUnderTest {
+ protected:
+  static void SetUpTestSuite() {
+    ApiServerUnderTest::SetUpTestSuite();
+    if (!plane_) return;
+    auto plane = kube::ControlPlane::Start(Binaries());
+    ASSERT_TRUE(plane.ok()) << plane.status().ToString();
+    west_plane_ = *std::move(plane);
+  }
+  static void TearDownTestSuite() {
+    west_plane_.reset();
+    ApiServerUnderTest::TearDownTestSuite();
+  }
+
+  void SetUp() override {
+    ApiServerUnderTest::SetUp();
+    if (HasFatalFailure() || IsSkipped()) return;
+    std::ostringstream text;
+    text << std::ifstream(SWARM_SOURCE_DIR "/crds/swarmjob.yaml").rdbuf();
+    const auto definition = api::YamlToJson(text.str());
+    ASSERT_TRUE(definition.ok());
+    ASSERT_TRUE(client_->Apply(kDefinitions, *definition).ok());
+    ASSERT_TRUE(Await([&] { return client_->List(SwarmJobs(), {.ns = ns_}).ok(); }));
+    west_ =
+        kube::MakeRestClient(west_plane_->transport(), Admin(), {}, kube::SystemTiming(), nullptr);
+    const json made{{"apiVersion", "v1"}, {"kind", "Namespace"}, {"metadata", {{"name", ns_}}}};
+    ASSERT_TRUE(west_->Create(kube::resources::Namespaces(), made).ok());
+    StartHome(1);
+  }
+  void TearDown() override {
+    StopSatellite();
+    StopHome();
+  }
+
+  static std::shared_ptr<kube::Credentials> Admin() {
+    return kube::FixedToken(kube::ControlPlane::kAdminToken);
+  }
+
+  void StartHome(std::uint64_t term) {
+    ControllerOptions options;
+    options.informers.namespaces = {ns_};
+    options.reconcilers = 2;
+    options.pods.worker_image = "worker:1";
+    options.instance = "test";
+    controller_.emplace(*client_, options, trainers_.connect(), kube::SystemTiming());
+    controller_->Start();
+    controller_->Lead(term);
+    auto opened = satellite::Home::Open(
+        {address_.empty() ? "127.0.0.1:0" : address_, {ns_, satellite::kHomeSecret}, term},
+        *client_, kube::SystemTiming(),
+        [this](const std::string& cluster, std::shared_ptr<kube::HttpTransport> transport,
+               std::function<bool()> reachable) {
+          controller_->AddCluster(cluster,
+                                  kube::MakeRestClient(std::move(transport), nullptr, {},
+                                                       kube::SystemTiming(), nullptr),
+                                  std::move(reachable));
+        });
+    ASSERT_TRUE(opened.ok()) << opened.status().ToString();
+    home_ = *std::move(opened);
+    address_ = home_->address();
+  }
+  void StopHome() {
+    home_.reset();
+    controller_.reset();
+  }
+
+  /// A token for a cluster, as `swarmctl satellite token` makes it.
+  std::string TokenFor(const std::string& cluster) {
+    const std::string secret = "sesame";
+    const kube::ObjectName account{ns_, satellite::kHomeSecret};
+    const Status changed =
+        satellite::ChangeAccount(*client_, account, [&](satellite::Account* change) {
+          change->tokens["5f"] = {identity::Sha256(secret), cluster,
+                                  std::chrono::system_clock::now() + seconds(600)};
+          return Status();
+        });
+    EXPECT_TRUE(changed.ok()) << changed.ToString();
+    const auto read = client_->Get(kube::resources::Secrets(), account);
+    EXPECT_TRUE(read.ok());
+    const std::string authority = satellite::TextIn(**read, satellite::kAuthorityCertificate);
+    return enrol::ToText({address_, *identity::Fingerprint(authority, "ca"), "5f", secret});
+  }
+
+  void StartSatellite(const std::string& token,
+                      const satellite::SweepOptions& sweep = {.settle = seconds(0)}) {
+    satellite_ = std::jthread([this, token, sweep](std::stop_token stop) {
+      satellite_ended_ = satellite::RunSatellite(
+          {.token = token, .secret = {ns_, "swarm-satellite"}, .namespaces = {ns_}, .sweep = sweep},
+          {*west_, west_plane_->transport(), Admin()}, kube::SystemTiming(), stop);
+    });
+  }
+  void StopSatellite() {
+    satellite_.request_stop();
+    if (satellite_.joinable()) satellite_.join();
+  }
+
+  static bool Await(const std::function<bool()>& condition) {
+    for (int tries = 0; tries < 1200; ++tries) {
+      if (condition()) return true;
+      kube::SystemTiming().Sleep(milliseconds(50), {});
+    }
+    return false;
+  }
+  void Submit(const std::string& spec = kTwoPools) {
+    const auto made = client_->Create(SwarmJobs(), JobUnderTest(spec, {ns_, "tiny"}));
+    ASSERT_TRUE(made.ok()) << made.status().ToString();
+  }
+  json Job() {
+    const auto job = client_->Get(SwarmJobs(), {ns_, "tiny"});
+    return job.ok() ? **job : json();
+  }
+  std::set<std::string> NamesIn(kube::Client& client, const kube::Resource& resource) {
+    std::set<std::string> names;
+    const auto found = client.List(resource, {.ns = ns_});
+    EXPECT_TRUE(found.ok()) << found.status().ToString();
+    if (!found.ok()) return names;
+    for (const auto& each : found->Unpack()) names.insert(kube::NameOf(*each).name);
+    return names;
+  }
+  std::set<std::string> Here() { return NamesIn(*client_, Pods()); }
+  std::set<std::string> There() { return NamesIn(*west_, Pods()); }
+  void Run(kube::Client& client, const std::string& pod, const std::string& ip) {
+    const auto changed = client.Patch(Pods(), {ns_, pod}, kube::PatchType::kMerge,
+                                      {{"status",
+                                        {{"phase", "Running"},
+                                         {"podIP", ip},
+                                         {"conditions",
+                                          {{{"type", "PodScheduled"}, {"status", "True"}},
+                                           {{"type", "Ready"}, {"status", "True"}}}}}}},
+                                      {.subresource = "status"});
+    ASSERT_TRUE(changed.ok()) << changed.status().ToString();
+  }
+  /// The address that the trainer's name has in the other cluster.
+  std::string TrainerThere() {
+    const auto slice = west_->Get(kube::resources::EndpointSlices(), {ns_, "tiny-trainer"});
+    return slice.ok() ? kube::TextAt(**slice, "/endpoints/0/addresses/0") : "";
+  }
+
+  static inline std::unique_ptr<kube::ControlPlane> west_plane_;
+  std::unique_ptr<kube::Client> west_;
+  TrainersUnderTest trainers_;
+  std::optional<Controller> controller_;
+  std::string address_;
+  std::unique_ptr<satellite::Home> home_;
+  Status satellite_ended_;
+  std::jthread satellite_;
+};
+
+TEST_F(SatelliteRealApiTest, AJobGetsWorkersInBothClustersAndWhatTheyNeedThere) {
+  StartSatellite(TokenFor("west"));
+  Submit();
+  ASSERT_TRUE(Await([&] { return There().size() == 2 && Here().size() == 3; }))
+      << testing::PrintToString(There()) << testing::PrintToString(Here());
+  std::set<std::string> workers = Here();
+  workers.merge(There());
+  EXPECT_THAT(workers,
+              UnorderedElementsAre("tiny-trainer-1", "tiny-w0", "tiny-w1", "tiny-w2", "tiny-w3"));
+  for (const std::string& pod : There()) {
+    EXPECT_TRUE(Await([&] {
+      return NamesIn(*west_, kube::resources::Secrets()).contains(pod + "-identity");
+    })) << "a pod without its certificate would never begin";
+  }
+  EXPECT_THAT(TrainerThere(), IsEmpty());
+  Run(*client_, "tiny-trainer-1", "10.1.0.9");
+  EXPECT_TRUE(Await([&] { return TrainerThere() == "10.1.0.9"; }));
+  EXPECT_FALSE(NamesIn(*west_, kube::resources::Secrets()).contains("tiny-ca"))
+      << "the key of the authority stays at home";
+}
+
+TEST_F(SatelliteRealApiTest, AWorkerThatIsLostThereIsReplacedAndCounted) {
+  StartSatellite(TokenFor("west"));
+  Submit();
+  ASSERT_TRUE(Await([&] { return There().size() == 2; }));
+  const std::string lost = *There().begin();
+  for (const std::string& pod : There()) Run(*west_, pod, "10.2.0.1");
+  ASSERT_TRUE(west_
+                  ->Patch(Pods(), {ns_, lost}, kube::PatchType::kMerge,
+                          {{"status",
+                            {{"phase", "Failed"},
+                             {"conditions",
+                              {{{"type", "DisruptionTarget"},
+                                {"status", "True"},
+                                {"reason", "TerminationByKubelet"}}}}}}},
+                          {.subresource = "status"})
+                  .ok());
+  EXPECT_TRUE(Await([&] { return There().contains("tiny-w4") && !There().contains(lost); }))
+      << testing::PrintToString(There());
+  EXPECT_TRUE(Await([&] { return Job()["status"].value("preemptions", 0) == 1; }));
+}
+
+TEST_F(SatelliteRealApiTest, WithoutItsSatelliteTheOtherClustersPodsStayAndHomeGoesOn) {
+  StartSatellite(TokenFor("west"));
+  Submit();
+  ASSERT_TRUE(Await([&] { return There().size() == 2 && Here().size() == 3; }));
+  const std::set<std::string> there = There();
+  StopSatellite();
+  const std::string lost = *std::next(Here().begin());
+  ASSERT_TRUE(client_->Delete(Pods(), {ns_, lost}, {.grace_seconds = 0}).ok());
+  ASSERT_TRUE(Await([&] { return Here().contains("tiny-w4"); })) << "home replaces its own";
+  EXPECT_EQ(There(), there);
+  StartSatellite("");  // its identity is in its Secret
+  ASSERT_TRUE(west_->Delete(Pods(), {ns_, *there.begin()}, {.grace_seconds = 0}).ok());
+  EXPECT_TRUE(Await([&] { return There().contains("tiny-w5"); }))
+      << testing::PrintToString(There()) << testing::PrintToString(Here());
+}
+
+TEST_F(SatelliteRealApiTest, AnOperatorThatTakesOverFindsThePodsOfTheOtherCluster) {
+  StartSatellite(TokenFor("west"));
+  Submit();
+  ASSERT_TRUE(Await([&] { return There().size() == 2 && Here().size() == 3; }));
+  const std::set<std::string> there = There(), here = Here();
+  StopHome();
+  StartHome(2);
+  ASSERT_TRUE(west_->Delete(Pods(), {ns_, *there.begin()}, {.grace_seconds = 0}).ok());
+  EXPECT_TRUE(Await([&] { return There().contains("tiny-w4"); }))
+      << testing::PrintToString(There());
+  EXPECT_EQ(Here(), here);
+}
+
+TEST_F(SatelliteRealApiTest, NothingIsLeftThereOfAJobThatIsGone) {
+  StartSatellite(TokenFor("west"));
+  Submit();
+  ASSERT_TRUE(Await([&] { return There().size() == 2; }));
+  ASSERT_TRUE(client_->Delete(SwarmJobs(), {ns_, "tiny"}).ok());
+  const auto outpost = [&] {
+    return NamesIn(*west_, kube::resources::ConfigMaps()).contains("tiny-outpost");
+  };
+  EXPECT_TRUE(outpost());
+  EXPECT_TRUE(Await([&] {
+    EXPECT_TRUE(home_->Tend(controller_->JobUids()).ok());
+    return !outpost();
+  })) << "which owns all the rest; no garbage collector runs here";
+}
+
+TEST_F(SatelliteRealApiTest, ATokenIsGoodOnceAndARevokedClusterIsOut) {
+  const std::string token = TokenFor("west");
+  StartSatellite(token);
+  ASSERT_TRUE(Await(
+      [&] { return NamesIn(*west_, kube::resources::Secrets()).contains("swarm-satellite"); }));
+  ASSERT_TRUE(satellite::ChangeAccount(*client_, {ns_, satellite::kHomeSecret},
+                                       [](satellite::Account* account) {
+                                         EXPECT_THAT(account->tokens, IsEmpty());
+                                         account->revoked.insert("west");
+                                         return Status();
+                                       })
+                  .ok());
+  ASSERT_TRUE(home_->Tend({}).ok());
+  satellite_.join();
+  EXPECT_EQ(satellite_ended_.code(), StatusCode::kPermissionDenied) << satellite_ended_.ToString();
+  EXPECT_THAT(satellite_ended_.message(), HasSubstr("was revoked"));
+  ASSERT_TRUE(west_->Delete(kube::resources::Secrets(), {ns_, "swarm-satellite"}).ok());
+  StartSatellite(token);
+  satellite_.join();
+  EXPECT_EQ(satellite_ended_.code(), StatusCode::kUnauthenticated) << satellite_ended_.ToString();
+}
+
+}  // namespace
+}  // namespace swarm::controller

@@ -1,0 +1,40 @@
+// What home knows of its satellites: tokens that are not used yet, and clusters that are out. Pure:
+// the caller passes in the time, and keeps the text between two calls.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <set>
+#include <string>
+
+#include "base/status.h"
+
+namespace swarm::satellite {
+
+using WallTime = std::chrono::system_clock::time_point;
+
+/// Lets the satellite of one cluster in, once.
+struct Token {
+  std::string secret_digest;  ///< identity::Sha256 of the secret
+  std::string cluster;        ///< the name that the cluster gets
+  WallTime expires{};         ///< whole seconds
+  bool operator==(const Token&) const = default;
+};
+
+struct Account {
+  std::map<std::string, Token> tokens;  ///< by id
+  std::set<std::string> revoked;        ///< clusters
+  bool operator==(const Account&) const = default;
+};
+
+/// JSON. Errors of ParseAccount: kInvalidArgument.
+std::string ToText(const Account& account);
+Result<Account> ParseAccount(const std::string& text);
+
+/// The cluster whose satellite shows this secret. The token is used up, and the cluster is no
+/// longer out. Errors: kUnauthenticated (there is no such token; which part is wrong is not told),
+/// kPermissionDenied (it has expired).
+Result<std::string> UseToken(const std::string& id, const std::string& secret_digest, WallTime now,
+                             Account* account);
+
+}  // namespace swarm::satellite

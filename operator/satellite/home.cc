@@ -1,0 +1,115 @@
+#include "operator/satellite/home.h"
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/identity/trust.h"
+#include "base/log.h"
+
+namespace swarm::satellite {
+namespace {
+
+using nlohmann::json;
+
+/// A satellite may be without home for half of this.
+constexpr std::chrono::seconds kValidity = identity::kLeafValidity;
+
+Result<identity::JobAuthority> ReadOrMakeAuthority(kube::Client& client,
+                                                   const kube::ObjectName& name) {
+  auto secret = client.Get(kube::resources::Secrets(), name);
+  if (secret.status().code() == StatusCode::kNotFound) {
+    ASSIGN_OR_RETURN(const std::string uid, identity::MakeJobUid());
+    ASSIGN_OR_RETURN(identity::JobAuthority made, identity::JobAuthority::Create(uid));
+    const json wanted = {{"apiVersion", "v1"},
+                         {"kind", "Secret"},
+                         {"metadata", {{"name", name.name}, {"namespace", name.ns}}},
+                         {"type", "Opaque"},
+                         {"stringData",
+                          {{kAuthorityCertificate, made.pair().certificate},
+                           {kAuthorityKey, made.pair().key},
+                           {kAuthorityUid, uid},
+                           {kAccount, ToText(Account())}}}};
+    const auto created = client.Create(kube::resources::Secrets(), wanted);
+    if (created.ok()) return made;
+    if (created.status().code() != StatusCode::kAlreadyExists) return created.status();
+    secret = client.Get(kube::resources::Secrets(), name);  // another operator was first
+  }
+  RETURN_IF_ERROR(secret.status());
+  auto loaded = identity::JobAuthority::Load(
+      TextIn(**secret, kAuthorityUid),
+      {TextIn(**secret, kAuthorityCertificate), TextIn(**secret, kAuthorityKey)});
+  if (loaded.ok()) return loaded;
+  return FailedPrecondition("Secret " + name.ToString() + " contains no authority (" +
+                            loaded.status().message() +
+                            "); delete it to get a new one, and enrol the satellites again");
+}
+
+Status Revoked(const std::string& cluster) {
+  return PermissionDenied("the satellite of cluster " + cluster + " was revoked");
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Home>> Home::Open(const Options& options, kube::Client& client,
+                                         kube::Timing& timing, ClusterCame on_cluster) {
+  ASSIGN_OR_RETURN(identity::JobAuthority authority, ReadOrMakeAuthority(client, options.secret));
+  ASSIGN_OR_RETURN(const identity::KeyPair pair,
+                   authority.Issue("home", identity::HomeUri(authority.job_uid())));
+  std::unique_ptr<Home> home(
+      new Home(options.secret, client, timing, std::move(authority), std::move(on_cluster)));
+  ASSIGN_OR_RETURN(home->door_,
+                   HomeDoor::Start({options.listen, home->authority_.pair().certificate, pair,
+                                    options.leader_term},
+                                   home.get()));
+  LOG_INFO("satellites are expected at {}", home->address());
+  return home;
+}
+
+Result<EnrolReply> Home::Enrol(const Caller& caller, const EnrolRequest& request) {
+  std::string cluster;
+  const Status used = ChangeAccount(client_, secret_, [&](Account* account) {
+    ASSIGN_OR_RETURN(cluster, UseToken(request.token_id, identity::Sha256(request.secret),
+                                       timing_.WallNow(), account));
+    return Status();
+  });
+  if (!used.ok()) {
+    LOG_WARN("a satellite at {} may not come: {}", caller.address, used.ToString());
+    return used;
+  }
+  LOG_INFO("the satellite of cluster {} was enrolled from {} with the token {}", cluster,
+           caller.address, request.token_id);
+  return Sign(cluster, request.request);
+}
+
+Result<EnrolReply> Home::Renew(const Caller& caller, const std::string& request) {
+  ASSIGN_OR_RETURN(const std::string cluster, ClusterOf(caller));
+  return Sign(cluster, request);
+}
+
+Result<EnrolReply> Home::Sign(const std::string& cluster, const std::string& request) const {
+  ASSIGN_OR_RETURN(
+      std::string certificate,
+      authority_.Sign(request, cluster, identity::SatelliteUri(authority_.job_uid(), cluster),
+                      kValidity));
+  return EnrolReply{cluster, std::move(certificate), kValidity};
+}
+
+Result<std::string> Home::ClusterOf(const Caller& caller) {
+  const std::string prefix = identity::SatelliteUri(authority_.job_uid(), "");
+  if (caller.uris.size() != 1 || !caller.uris[0].starts_with(prefix)) {
+    return PermissionDenied("the caller has no certificate of a satellite");
+  }
+  std::string cluster = caller.uris[0].substr(prefix.size());
+  ASSIGN_OR_RETURN(const Account account, ReadAccount(client_, secret_));
+  if (account.revoked.contains(cluster)) return Revoked(cluster);
+  return cluster;
+}
+
+Status Home::Tend(const std::set<std::string>& job_uids) {
+  door_->TellJobs(job_uids);
+  ASSIGN_OR_RETURN(const Account account, ReadAccount(client_, secret_));
+  for (const std::string& cluster : account.revoked) door_->Close(cluster, Revoked(cluster));
+  return Status();
+}
+
+}  // namespace swarm::satellite

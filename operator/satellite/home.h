@@ -1,0 +1,70 @@
+// Home's side of the satellites: its authority and its account, which are in a Secret, and who is
+// let in.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+
+#include "base/identity/authority.h"
+#include "operator/kube/client/client.h"
+#include "operator/kube/timing/timing.h"
+#include "operator/satellite/account_secret.h"
+#include "operator/satellite/wire/home_door.h"
+
+namespace swarm::satellite {
+
+class Home final : public Reception {
+ public:
+  struct Options {
+    std::string listen;       ///< host:port for satellites
+    kube::ObjectName secret;  ///< of the authority and the account; is made if it does not exist
+    std::uint64_t leader_term = 0;
+  };
+  /// As Reception::OnCluster.
+  using ClusterCame =
+      std::function<void(const std::string& cluster, std::shared_ptr<kube::HttpTransport> transport,
+                         std::function<bool()> reachable)>;
+
+  /// Begins to serve. The references outlive this.
+  /// Errors: those of the client; kFailedPrecondition (the Secret has no authority); kUnavailable
+  /// (the port is taken).
+  static Result<std::unique_ptr<Home>> Open(const Options& options, kube::Client& client,
+                                            kube::Timing& timing, ClusterCame on_cluster);
+
+  /// Tells all satellites which jobs exist, and sends those away that were revoked. Call it every
+  /// few seconds. Errors: those of the client.
+  Status Tend(const std::set<std::string>& job_uids);
+  const std::string& address() const { return door_->address(); }
+
+ private:
+  Home(kube::ObjectName secret, kube::Client& client, kube::Timing& timing,
+       identity::JobAuthority authority, ClusterCame on_cluster)
+      : secret_(std::move(secret)),
+        client_(client),
+        timing_(timing),
+        authority_(std::move(authority)),
+        on_cluster_(std::move(on_cluster)) {}
+
+  // Reception
+  Result<EnrolReply> Enrol(const Caller& caller, const EnrolRequest& request) override;
+  Result<EnrolReply> Renew(const Caller& caller, const std::string& request) override;
+  Result<std::string> ClusterOf(const Caller& caller) override;
+  void OnCluster(const std::string& cluster, std::shared_ptr<kube::HttpTransport> transport,
+                 std::function<bool()> reachable) override {
+    on_cluster_(cluster, std::move(transport), std::move(reachable));
+  }
+
+  Result<EnrolReply> Sign(const std::string& cluster, const std::string& request) const;
+
+  const kube::ObjectName secret_;
+  kube::Client& client_;
+  kube::Timing& timing_;
+  const identity::JobAuthority authority_;
+  const ClusterCame on_cluster_;
+  std::unique_ptr<HomeDoor> door_;  // last: calls the others
+};
+
+}  // namespace swarm::satellite

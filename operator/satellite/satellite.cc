@@ -1,0 +1,210 @@
+#include "operator/satellite/satellite.h"
+
+#include <pthread.h>
+
+#include <map>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <thread>
+#include <utility>
+
+#include "base/identity/request.h"
+#include "base/log.h"
+#include "operator/names/names.h"
+#include "operator/satellite/account_secret.h"
+#include "operator/satellite/gate.h"
+#include "operator/satellite/wire/guest.h"
+#include "worker/enrol/token.h"
+
+namespace swarm::satellite {
+namespace {
+
+using nlohmann::json;
+
+constexpr Duration kSweepPeriod = std::chrono::seconds(10);
+constexpr const char* kCertificate = "tls.crt";
+constexpr const char* kKey = "tls.key";
+constexpr const char* kHomeAddress = "home";
+constexpr const char* kFingerprint = "fingerprint";
+constexpr const char* kCluster = "cluster";
+
+/// What the Secret has.
+struct Membership {
+  Home home;
+  identity::KeyPair pair;
+  std::string cluster;
+};
+
+bool IsFinal(const Status& status) {
+  return status.code() == StatusCode::kUnauthenticated ||
+         status.code() == StatusCode::kPermissionDenied ||
+         status.code() == StatusCode::kInvalidArgument ||
+         status.code() == StatusCode::kFailedPrecondition;
+}
+
+class Satellite {
+ public:
+  Satellite(const SatelliteOptions& options, const OwnCluster& own, kube::Timing& timing)
+      : options_(options), own_(own), timing_(timing), sweep_(options.sweep, timing.Now()) {}
+
+  Status Run(std::stop_token stop) {
+    const std::jthread sweeper([this](std::stop_token end) {
+      pthread_setname_np(pthread_self(), "sweep");
+      while (timing_.Sleep(kSweepPeriod, end)) SweepOnce();
+    });
+    kube::Backoff pauses({});
+    Status failed;
+    while (!stop.stop_requested()) {
+      const Timepoint began = timing_.Now();
+      failed = Serve(stop);
+      if (stop.stop_requested()) break;
+      if (IsFinal(failed)) return failed;
+      if (timing_.Now() - began > std::chrono::minutes(1)) pauses.Reset();
+      LOG_WARN("{}; trying again", failed.ToString());
+      timing_.Sleep(pauses.Next(timing_.Uniform()), stop);
+    }
+    return Status();
+  }
+
+ private:
+  Status Serve(std::stop_token stop) {
+    ASSIGN_OR_RETURN(Membership member, Join());
+    ASSIGN_OR_RETURN(const WallTime renew_at, RenewalOf(member.pair));
+    if (timing_.WallNow() >= renew_at) {
+      const Status renewed = RenewNow(&member);
+      // A certificate that is still good serves meanwhile.
+      if (IsFinal(renewed)) return renewed;
+      if (!renewed.ok()) LOG_WARN("no new certificate: {}", renewed.ToString());
+    }
+    LOG_INFO("serving home at {} as cluster {}", member.home.address, member.cluster);
+    GuestOptions guest;
+    guest.home = member.home;
+    guest.identity = member.pair;
+    guest.transport = own_.transport;
+    guest.credentials = own_.credentials;
+    guest.check = [this](const kube::HttpRequest& request) {
+      return CheckRequest(request, options_.namespaces);
+    };
+    guest.on_welcome = [this](std::uint64_t term) { return Follow(term); };
+    guest.on_jobs = [this](const std::set<std::string>& uids) {
+      const std::lock_guard lock(mutex_);
+      sweep_.Hear(uids, timing_.Now());
+    };
+    return ServeHome(guest, std::move(stop));
+  }
+
+  /// From the Secret, or by the token.
+  Result<Membership> Join() {
+    const auto secret = own_.client.Get(kube::resources::Secrets(), options_.secret);
+    if (secret.status().code() == StatusCode::kNotFound) return EnrolAtHome();
+    RETURN_IF_ERROR(secret.status());
+    Membership member{{TextIn(**secret, kHomeAddress), TextIn(**secret, kFingerprint)},
+                      {TextIn(**secret, kCertificate), TextIn(**secret, kKey)},
+                      TextIn(**secret, kCluster)};
+    const Status pair = identity::CheckPair(member.pair, kCertificate, kKey);
+    if (pair.ok()) return member;
+    return FailedPrecondition("Secret " + options_.secret.ToString() + " has no identity (" +
+                              pair.message() + "); delete it, and give the satellite a new token");
+  }
+
+  Result<Membership> EnrolAtHome() {
+    ASSIGN_OR_RETURN(const enrol::JoinToken token, enrol::ParseJoinToken(options_.token));
+    ASSIGN_OR_RETURN(const identity::KeyAndRequest asked, identity::MakeRequest("satellite"));
+    const Home home{token.address, token.fingerprint};
+    ASSIGN_OR_RETURN(const EnrolReply reply, Enrol(home, {token.id, token.secret, asked.request}));
+    Membership member{home, {reply.certificate, asked.key}, reply.cluster};
+    // The token is used up: without the Secret, the satellite would need another one.
+    const json secret = {
+        {"apiVersion", "v1"},
+        {"kind", "Secret"},
+        {"metadata", {{"name", options_.secret.name}, {"namespace", options_.secret.ns}}},
+        {"type", "kubernetes.io/tls"},
+        {"stringData", ContentOf(member)}};
+    RETURN_IF_ERROR(own_.client.Create(kube::resources::Secrets(), secret).status());
+    LOG_INFO("enrolled at home as cluster {}", member.cluster);
+    return member;
+  }
+
+  Status RenewNow(Membership* member) {
+    ASSIGN_OR_RETURN(const identity::KeyAndRequest asked, identity::MakeRequest("satellite"));
+    ASSIGN_OR_RETURN(const EnrolReply reply, Renew(member->home, member->pair, asked.request));
+    member->pair = {reply.certificate, asked.key};
+    return own_.client
+        .Patch(kube::resources::Secrets(), options_.secret, kube::PatchType::kMerge,
+               {{"stringData", ContentOf(*member)}})
+        .status();
+  }
+
+  static json ContentOf(const Membership& member) {
+    return {{kCertificate, member.pair.certificate},
+            {kKey, member.pair.key},
+            {kHomeAddress, member.home.address},
+            {kFingerprint, member.home.fingerprint},
+            {kCluster, member.cluster}};
+  }
+
+  static Result<WallTime> RenewalOf(const identity::KeyPair& pair) {
+    ASSIGN_OR_RETURN(const identity::CertificateFacts facts,
+                     identity::ReadCertificate(pair.certificate, kCertificate));
+    return facts.not_before + (facts.not_after - facts.not_before) / 2;
+  }
+
+  /// An earlier leader of home may not know yet that it is none any more.
+  Status Follow(std::uint64_t term) {
+    const std::lock_guard lock(mutex_);
+    if (term < term_) {
+      return Unavailable("home's leader of term " + std::to_string(term) +
+                         " was followed by that of term " + std::to_string(term_));
+    }
+    term_ = term;
+    return Status();
+  }
+
+  void SweepOnce() {
+    std::map<std::string, std::vector<kube::ObjectName>> outposts;  // by job
+    std::set<std::string> namespaces = options_.namespaces;
+    if (namespaces.empty()) namespaces.insert("");
+    for (const std::string& ns : namespaces) {
+      const auto found = own_.client.List(
+          kube::resources::ConfigMaps(),
+          {.ns = ns, .label_selector = std::string(names::kOutpostLabel) + "=true"});
+      if (!found.ok()) {
+        LOG_WARN("cannot look for outposts of jobs that are gone: {}", found.status().ToString());
+        return;
+      }
+      for (const kube::Object& each : found->Unpack()) {
+        outposts[kube::LabelOf(*each, names::kJobUidLabel)].push_back(kube::NameOf(*each));
+      }
+    }
+    std::set<std::string> jobs;
+    for (const auto& [job, objects] : outposts) jobs.insert(job);
+    std::set<std::string> gone;
+    {
+      const std::lock_guard lock(mutex_);
+      gone = sweep_.Gone(jobs, timing_.Now());
+    }
+    for (const std::string& job : gone) {
+      for (const kube::ObjectName& name : outposts[job]) {
+        const Status deleted = own_.client.Delete(kube::resources::ConfigMaps(), name);
+        LOG_INFO("{} and all it owns: its job is gone; deleting: {}", name.ToString(),
+                 deleted.ToString());
+      }
+    }
+  }
+
+  const SatelliteOptions& options_;
+  const OwnCluster& own_;
+  kube::Timing& timing_;
+  std::mutex mutex_;
+  Sweep sweep_;             // guarded
+  std::uint64_t term_ = 0;  // guarded: the latest of home's leaders
+};
+
+}  // namespace
+
+Status RunSatellite(const SatelliteOptions& options, const OwnCluster& own, kube::Timing& timing,
+                    std::stop_token stop) {
+  return Satellite(options, own, timing).Run(std::move(stop));
+}
+
+}  // namespace swarm::satellite

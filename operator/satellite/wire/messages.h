@@ -1,0 +1,49 @@
+// What satellites ask home, and what it answers. proto/swarmjob/v1/satellite.proto has the same on
+// the wire.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "base/time.h"
+#include "operator/kube/transport/http.h"
+
+namespace swarm::satellite {
+
+struct EnrolRequest {
+  std::string token_id;
+  std::string secret;
+  std::string request;  ///< for a certificate: PKCS#10 in PEM
+};
+
+struct EnrolReply {
+  std::string cluster;      ///< the name that home gives to the satellite's cluster
+  std::string certificate;  ///< PEM
+  Duration validity{};      ///< of the certificate, from now on
+};
+
+/// Who calls, as far as home knows.
+struct Caller {
+  std::string address;            ///< for events and logs
+  std::vector<std::string> uris;  ///< in its verified certificate; empty: it has none
+};
+
+/// What home decides. Called on gRPC's threads, several at a time; may wait for the API server.
+class Reception {
+ public:
+  virtual ~Reception() = default;
+  virtual Result<EnrolReply> Enrol(const Caller& caller, const EnrolRequest& request) = 0;
+  virtual Result<EnrolReply> Renew(const Caller& caller, const std::string& request) = 0;
+  /// The cluster whose satellite calls. Errors: kPermissionDenied (it is none, or was revoked).
+  virtual Result<std::string> ClusterOf(const Caller& caller) = 0;
+  /// The first time that a satellite of this cluster has come: from now on `transport` reaches the
+  /// API server of the cluster while a satellite is connected, which `reachable` says, and is
+  /// kUnavailable otherwise.
+  virtual void OnCluster(const std::string& cluster, std::shared_ptr<kube::HttpTransport> transport,
+                         std::function<bool()> reachable) = 0;
+};
+
+}  // namespace swarm::satellite
