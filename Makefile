@@ -5,9 +5,9 @@ export JOBS ?= $(shell nproc)
 export SWARM_DEPS_CUDA ?= $(or $(CUDA),$(if $(filter cuda,$(PRESET)),1))
 PYTHON = $${SWARM_DEPS:-.deps}/python/bin/python
 
-.PHONY: help deps test-deps build test e2e demo soak mutate fuzz bench site gpu-bundle scale dist dist-test format tidy clean
+.PHONY: help deps test-deps build test e2e demo soak mutate fuzz bench site gpu-bundle scale dist dist-test tutorial-test format tidy clean
 help: ## show this list
-	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 deps: ## install what the programs are built from: Debian packages and libtorch (idempotent; CUDA=1: the preset cuda too)
 	@scripts/deps.sh
@@ -60,6 +60,9 @@ dist: ## make the tarball of a release, with all that its programs need, and the
 
 dist-test: dist ## try the tarball in clean roots of Debian 12 and 13, without network (needs root)
 	@tests/dist/tarball_test.py $(BUILD) build/dist
+
+tutorial-test: dist ## play docs/tutorial.md alone in a clean root of Debian (needs root; ARGS="--way source": from source)
+	@tests/dist/tutorial.py $(ARGS)
 
 scale: test-deps build ## measure the operator with 200 jobs of 50 pods on a control plane of its own (ARGS=--jobs=10)
 	@$(PYTHON) bench/operator/scale.py --build $(BUILD) $(ARGS)

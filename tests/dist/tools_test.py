@@ -13,7 +13,7 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "scripts/dist"))
+sys.path[:0] = [str(ROOT / "scripts/dist"), str(ROOT / "tests/dist")]
 
 import archive  # noqa: E402
 import components  # noqa: E402
@@ -21,6 +21,7 @@ import elf  # noqa: E402
 import notes  # noqa: E402
 import releases  # noqa: E402
 import sbom  # noqa: E402
+import tutorial  # noqa: E402
 
 BUILT = [pathlib.Path(name) for name in sys.argv[1:]]
 
@@ -148,6 +149,24 @@ class Programs(unittest.TestCase):
         loaded = subprocess.run(["ldd", BUILT[0]], capture_output=True, text=True, check=True).stdout
         for name in elf.read(BUILT[0]).needed:
             self.assertIn(name, loaded)
+
+
+class Tutorial(unittest.TestCase):
+    def test_each_way_of_the_page_has_its_own_first_step_and_the_same_rest(self):
+        page = (ROOT / tutorial.PAGE).read_text(encoding="utf-8")
+        first = {}
+        for way, title in tutorial.WAYS.items():
+            first[way], *rest = tutorial.steps(page, title)
+            self.assertEqual(rest, tutorial.steps(page, "neither"))
+        self.assertIn("make build\n", first["source"][2])
+        self.assertIn("tar -xzf swarmjob-", first["tarball"][2])
+        self.assertIn(("Describe the job", "tutorial.yaml"), [step[:2] for step in rest])
+
+    def test_a_block_that_tells_nobody_what_to_do_is_named(self):
+        block = "```python\nimport torch\n```\n"
+        with self.assertRaisesRegex(tutorial.TutorialError, "Elsewhere: .*block of python:\nimport torch"):
+            tutorial.steps("## Elsewhere\n\n" + block, "neither")
+        self.assertEqual(tutorial.steps(f"## Elsewhere\n\n<!-- {tutorial.NOT_PLAYED}: large. -->\n\n{block}", "neither"), [])
 
 
 if __name__ == "__main__":
