@@ -29,7 +29,7 @@ debian=(
   bible-kjv spin
 )
 # Debian's own rustc is too old; these are newer ones, which Debian keeps for browsers.
-minor=$(cargo --version 2>/dev/null | awk '{split($2, at, "."); print at[1] == 1 ? at[2] : 0}')
+minor=$({ cargo --version 2>/dev/null || true; } | awk '{split($2, at, "."); print at[1] == 1 ? at[2] : 0}')
 [ "${minor:-0}" -ge 85 ] || debian+=(cargo-web rustc-web)
 tests=${SWARM_DEPS_TESTS:-0}
 [ "$tests" = 1 ] && debian+=(chromium prometheus curl git fish iperf3 iproute2 nftables procps python3-venv
