@@ -6,9 +6,9 @@
 #
 #   SWARM_DEPS=DIR        the folder for the unpacked wheels
 #   SWARM_LIBTORCH=DIR    use this existing libtorch (with include/ and lib/) and fetch none
-#   SWARM_DEPS_TESTS=1    also install what only tests and benchmarks need: Prometheus, Chromium, and two Python
+#   SWARM_DEPS_TESTS=1    also install what only tests and benchmarks need: Prometheus, Chromium, and three Python
 #                         environments: one with the S3 server of the storage tests and Hugging Face's tokenizers, one
-#                         with what builds the site of the documentation
+#                         with what builds the site of the documentation, one with the schema of Grafana's dashboards
 #   SWARM_DEPS_CUDA=1     also fetch what the preset cuda needs: NVIDIA's compiler, the headers of its libraries, and
 #                         the CUDA half of libtorch, all below the folder cuda/; and patchelf
 #   SWARM_DEPS_DIST=1     also install what makes the tarball of a release, and tries it
@@ -166,6 +166,8 @@ if [ "$tests" = 1 ] && [ "$(cat "$deps/python.stamp" 2>/dev/null)" != "$tools" ]
   echo "$tools" >"$deps/python.stamp"
 fi
 [ "$tests" = 0 ] || scripts/site/setup.sh >/dev/null
+# Its epoch counts releases of the package; what follows is the version of Grafana.
+[ "$tests" = 0 ] || scripts/venv.sh grafana 'grafana-foundation-sdk==1769699379!11.6.0' >/dev/null
 # Without npm, the test that needs it is skipped.
 if [ "$tests" = 1 ] && command -v npm >/dev/null && [ ! -f "$deps/axe/axe.min.js" ]; then
   tests/page/fetch_axe.sh "$deps/axe"

@@ -22,7 +22,7 @@ def summary():
              f"sum(max by ({OPERATOR_JOB}) ({now('swarmjob_operator_workers_desired', OPERATOR_OF_JOB)}))"
              f" - sum(max by ({OPERATOR_JOB}) ({now('swarmjob_operator_workers_ready', OPERATOR_OF_JOB)}))",
              decimals=0, thresholds=[("green", None), ("orange", 1)]),
-        stat("Throughput", "Tokens of committed steps of all jobs, per second.", "suffix: tokens/s",
+        stat("Throughput", "Tokens of committed steps of all jobs, per second.", "suffix:tokens/s",
              f"sum({rate('swarmjob_trainer_tokens_total')})", decimals=0),
         stat("Preemptions", "Pods that ended by preemption in the time shown.", "none",
              f"sum({increase(ends, PREEMPTED)})", decimals=0),
@@ -44,7 +44,7 @@ def jobs():
               by=("namespace", "swarmjob"), width=16),
         series("Jobs by state", "SwarmJobs by the state in their status.", "none",
                (f"max by (state) ({now('swarmjob_operator_jobs', OPERATOR)})", "{{state}}"), stacked=True),
-        series("Throughput", "Tokens of committed steps, per second.", "suffix: tokens/s",
+        series("Throughput", "Tokens of committed steps, per second.", "suffix:tokens/s",
                (f"sum by ({JOB}) ({rate('swarmjob_trainer_tokens_total')})", "{{namespace}}/{{swarmjob}}"),
                stacked=True),
         series("Goodput", "Share of the forwards and backwards that workers computed, whose results are in committed "

@@ -14,7 +14,7 @@ def summary():
              f"max({now('swarmjob_trainer_version')})", decimals=0),
         stat("Loss", "Mean training loss of the last step, in nats per token.", "none",
              f"avg({now('swarmjob_trainer_loss')})", decimals=4),
-        stat("Throughput", "Tokens of committed steps, per second.", "suffix: tokens/s",
+        stat("Throughput", "Tokens of committed steps, per second.", "suffix:tokens/s",
              f"sum({rate('swarmjob_trainer_tokens_total')})", decimals=0),
         stat("Goodput", "Share of the forwards and backwards that workers computed, whose results are in committed "
              "steps. Workers computed the rest again after a loss, or for a validation.", "percentunit",
@@ -54,7 +54,7 @@ def learning():
         series("Learning rate", "Learning rate of the last step.", "sci",
                (now("swarmjob_trainer_learning_rate"), "learning rate")),
         series("Throughput", "Tokens of committed steps, per second. Steps that a rollback undid count again.",
-               "suffix: tokens/s", (f"sum by ({JOB}) ({rate('swarmjob_trainer_tokens_total')})", "{{swarmjob}}")),
+               "suffix:tokens/s", (f"sum by ({JOB}) ({rate('swarmjob_trainer_tokens_total')})", "{{swarmjob}}")),
         series("Goodput", "Share of the forwards and backwards that workers computed, whose results are in committed "
                "steps.", "percentunit",
                (f"clamp_max(sum by ({JOB}) ({rate('swarmjob_trainer_useful_tasks_total')})"
