@@ -17,9 +17,9 @@ def summary():
         stat("Throughput", "Tokens of committed steps, per second.", "suffix:tokens/s",
              f"sum({rate('swarmjob_trainer_tokens_total')})", decimals=0),
         stat("Goodput", "Share of the forwards and backwards that workers computed, whose results are in committed "
-             "steps. Workers computed the rest again after a loss, or for a validation.", "percentunit",
-             f"clamp_max(sum({rate('swarmjob_trainer_useful_tasks_total')})"
-             f" / sum({rate('swarmjob_worker_service_seconds_count')}), 1)", decimals=1),
+             "steps, in the time shown. Workers computed the rest again after a loss, or for a validation.", "percentunit",
+             f"clamp_max(sum({increase('swarmjob_trainer_useful_tasks_total')})"
+             f" / sum({increase('swarmjob_worker_service_seconds_count')}), 1)", decimals=1),
         stat("Workers", "Workers that train: in the roster, at the current state.", "none",
              f"sum({now('swarmjob_trainer_workers', SERVING)})", decimals=0),
         stat("Time left", "Expected until the last step, at the speed of the last steps.", "s",
@@ -187,9 +187,9 @@ def faults():
         series("Pods by pool", "Workers' pods in each pool, by phase. Pods that stay Pending show that a pool is dry.",
                "none", (f"max by (pool, phase) ({now('swarmjob_operator_pool_pods', OPERATOR_OF_JOB)})",
                         "{{pool}} {{phase}}"), stacked=True, width=12),
-        timeline("Conditions", "Conditions of the SwarmJob: 1 while True.", "none",
+        timeline("Conditions", "Conditions of the SwarmJob over time.", "none",
                  (f"max by (condition) ({now('swarmjob_operator_condition', OPERATOR_OF_JOB)})", "{{condition}}"),
-                 width=12, height=8),
+                 words=("False", "True"), width=12, height=8),
     )
 
 

@@ -5,6 +5,8 @@ variables limit every query, so a user who picks a job sees only that job.
 """
 
 GRID_WIDTH = 24
+VALUE_COLORS = ("blue", "orange", "green", "purple", "yellow", "red", "semi-dark-blue", "semi-dark-orange")
+MOST_VALUES = 32  # that a timeline colors; greater ones have the color of the last
 DATASOURCE = {"type": "prometheus", "uid": "${datasource}"}
 
 # The programs of a job are targets with the labels `namespace` and `swarmjob`; the operator names jobs in
@@ -29,9 +31,10 @@ def now(metric, selector=OF_JOB):
     return f"{metric}{{{selector}}}"
 
 
-def quantile(q, metric, by=(), selector=OF_JOB):
+def quantile(q, metric, by=(), selector=OF_JOB, over=rate):
+    """`over`: rate, or increase for one number of the time that the dashboard shows."""
     labels = ", ".join(["le", *by])
-    return f"histogram_quantile({q}, sum by ({labels}) ({rate(metric + '_bucket', selector)}))"
+    return f"histogram_quantile({q}, sum by ({labels}) ({over(metric + '_bucket', selector)}))"
 
 
 def _targets(queries, instant):
@@ -103,11 +106,19 @@ def series(title, description, unit, *queries, width=8, stacked=False, minimum=0
     return panel
 
 
-def timeline(title, description, unit, *queries, width=24, height=10):
-    """A bar for each series, colored by its value over time."""
+def timeline(title, description, unit, *queries, words=(), width=24, height=10):
+    """A bar for each series, colored by its value over time: whole numbers from -1. `words`: what stands for 0, 1 ..."""
     panel = _panel("state-timeline", title, description, unit, queries, width, height)
-    panel["fieldConfig"]["defaults"]["color"] = {"mode": "palette-classic-by-name"}
-    panel["fieldConfig"]["defaults"]["custom"] = {"fillOpacity": 70, "lineWidth": 0}
+    defaults = panel["fieldConfig"]["defaults"]
+    # Grafana's palettes give each series a color, whatever its value; only thresholds follow the value.
+    defaults["color"] = {"mode": "thresholds"}
+    defaults["thresholds"] = {"mode": "absolute", "steps": [
+        {"color": "text", "value": None},
+        *({"color": VALUE_COLORS[value % len(VALUE_COLORS)], "value": value} for value in range(MOST_VALUES))]}
+    if words:
+        defaults["mappings"] = [{"type": "value", "options": {
+            str(value): {"text": word, "index": value} for value, word in enumerate(words)}}]
+    defaults["custom"] = {"fillOpacity": 70, "lineWidth": 0}
     panel["options"] = {
         "alignValue": "left",
         "legend": {"displayMode": "list", "placement": "bottom", "showLegend": False},
@@ -192,6 +203,22 @@ def variables(metrics, *, jobs):
     return found
 
 
+def _lines(panels):
+    """The panels of a row by lines, none wider than the grid. A line that is not full is shared by its panels, so that no
+    place is left empty."""
+    lines = [[]]
+    for panel in panels:
+        if sum(each["gridPos"]["w"] for each in [*lines[-1], panel]) > GRID_WIDTH:
+            lines.append([])
+        lines[-1].append(panel)
+    for line in lines:
+        widths = {each["gridPos"]["w"] for each in line}
+        if len(widths) == 1 and sum(each["gridPos"]["w"] for each in line) < GRID_WIDTH:
+            for each in line:
+                each["gridPos"]["w"] = GRID_WIDTH // len(line)
+    return lines
+
+
 def _place(rows):
     """The panels in the order of their rows, each with its place; a line is as high as its highest panel."""
     placed = []
@@ -201,16 +228,13 @@ def _place(rows):
                   "gridPos": {"x": 0, "y": y, "w": GRID_WIDTH, "h": 1}}
         placed.append(header)
         y += 1
-        x = height = 0
-        for panel in one["panels"]:
-            place = panel["gridPos"]
-            if x + place["w"] > GRID_WIDTH:
-                x, y, height = 0, y + height, 0
-            place.update(x=x, y=y)
-            x += place["w"]
-            height = max(height, place["h"])
-            (header["panels"] if one["collapsed"] else placed).append(panel)
-        y += height
+        for line in _lines(one["panels"]):
+            x = 0
+            for panel in line:
+                panel["gridPos"].update(x=x, y=y)
+                x += panel["gridPos"]["w"]
+                (header["panels"] if one["collapsed"] else placed).append(panel)
+            y += max(panel["gridPos"]["h"] for panel in line)
     number = 0
     for panel in placed:
         for each in [panel, *panel.get("panels", [])]:

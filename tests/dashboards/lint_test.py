@@ -10,6 +10,7 @@ import tempfile
 import unittest
 
 sys.dont_write_bytecode = True
+import draw  # noqa: E402
 from panels import (DASHBOARDS, ROOT, TARGET_LABELS, base_name, catalogue, dashboards, filled, metrics_in,  # noqa: E402
                     panels, queries)
 
@@ -208,6 +209,31 @@ class Alerts(unittest.TestCase):
                 self.assertRegex(tests, rf"alertname: {alert}\n\s+eval_time: \w+\n\s+exp_alerts:\n\s+- exp_labels")
                 self.assertIn(f"runbook_url: docs/alerts.md#{alert.lower()}\n", (DASHBOARDS / "alerts.yaml").read_text())
                 self.assertIn(f"\n## {alert}\n", page)
+
+
+class Drawing(unittest.TestCase):
+    """What render.py draws with."""
+
+    def test_numbers_have_their_unit_and_the_digits_that_count(self):
+        for value, unit, text in ((1100.3, "suffix:tokens/s", "1100 tokens/s"), (0.995, "percentunit", "99.5%"),
+                                  (90, "s", "1.5 mins"), (0.0123, "s", "12.3 ms"), (2048, "bytes", "2 KiB"),
+                                  (1500, "Bps", "1.5 kB/s"), (0.0003, "sci", "3.00e-04"), (0, "ops", "0 ops/s")):
+            with self.subTest(unit, value=value):
+                self.assertEqual(draw.shown(value, unit), text)
+        with self.assertRaisesRegex(ValueError, "lux"):
+            draw.shown(1, "lux")
+
+    def test_a_panel_without_numbers_says_so_and_a_line_breaks_where_points_are_missing(self):
+        job = dashboards()["job.json"]
+        for panel in panels(job):
+            for target in panel["targets"]:
+                self.assertIn("No data", draw.page({**job, "panels": [panel]}, {(panel["id"], each["refId"]): []
+                                                                              for each in panel["targets"]}, 0, 9, 1))
+        loss = next(panel for panel in panels(job) if panel["title"] == "Loss" and panel["type"] == "timeseries")
+        answer = [{"metric": {}, "values": [(0, 5.5), (1, 5.0), (7, 2.0), (8, 1.5)]}]
+        drawn = draw.page({**job, "panels": [loss]}, {(loss["id"], "A"): answer, (loss["id"], "B"): []}, 0, 9, 1)
+        self.assertEqual(drawn.count('stroke-linecap="square"'), 2)
+        self.assertIn("training", drawn)
 
 
 class Sources(unittest.TestCase):

@@ -26,6 +26,18 @@ def ask(address, expr):
     return [value for value in values if not math.isnan(value)]
 
 
+def ask_range(address, expr, start, end, step):
+    """The series of a query over the time, all in seconds, as {"metric": labels, "values": [(time, number)]}, without
+    what is no number."""
+    url = f"{address}/api/v1/query_range?" + urllib.parse.urlencode(
+        {"query": expr, "start": start, "end": end, "step": step})
+    with urllib.request.urlopen(url, timeout=30) as answer:
+        result = json.load(answer)["data"]["result"]
+    series = [{"metric": one["metric"], "values": [(time_, float(value)) for time_, value in one["values"]
+                                                   if math.isfinite(float(value))]} for one in result]
+    return [one for one in series if one["values"]]
+
+
 def await_numbers(address, wanted, seconds, meanwhile=lambda: None):
     """Repeats each (dashboard, panel's title, expression) until it has returned numbers; returns the rest."""
     rest = list(wanted)
