@@ -27,6 +27,7 @@ PROTOS = "proto/swarmjob/v1"
 OUTSIDE = {"README.md": "index.md"} | {name: name for name in ("CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md",
                                                               "e2e/README.md", "bench/wan/README.md")}
 PICTURES = (".svg", ".png")
+ADDED = ("site.css", "site.js")  # beside the configuration, which names them
 LANGUAGES = {".cc": "cpp", ".h": "cpp", ".cu": "cpp", ".cuh": "cpp", ".py": "python", ".proto": "protobuf",
              ".yaml": "yaml", ".json": "json", ".sh": "bash", "Dockerfile": "docker"}
 
@@ -52,6 +53,8 @@ def main(folder, programs):
         collect(pathlib.Path(work) / "docs", places, pages)
         for place, text in made.items():
             (pathlib.Path(work) / "docs" / place).write_text(text, encoding="utf-8")
+        for name in ADDED:
+            shutil.copy((ROOT / CONFIGURATION).with_name(name), pathlib.Path(work) / "docs")
         shutil.copy(ROOT / CONFIGURATION, work)
         # As a module, because a user may have moved the environment.
         built = subprocess.run([sys.executable, "-m", "zensical", "build", "--strict"], cwd=work, check=False)

@@ -7,6 +7,8 @@ Run by the Python environment `site` (scripts/deps.sh). Usage: site_test.py PROG
 
 import functools
 import http.server
+import json
+import os
 import pathlib
 import re
 import subprocess
@@ -27,6 +29,8 @@ from reference import commands, manifest, messages  # noqa: E402
 
 PROGRAMS = pathlib.Path(sys.argv.pop(1)).resolve()
 
+AXE = pathlib.Path(os.environ.get("SWARM_AXE", ROOT / ".deps/axe/axe.min.js"))
+SCHEMES = {"light": "default", "dark": "slate"}  # what the reader prefers, and the theme's name for it
 LOADED = {("script", "src"), ("img", "src"), ("iframe", "src"), ("source", "src")}
 LOADED_LINKS = ("stylesheet", "icon", "preload", "preconnect", "modulepreload")
 
@@ -109,15 +113,40 @@ class Site(unittest.TestCase):
                       "Usage: swarm-operator "):
             self.assertIn(usage, made["commands"])
 
-    @unittest.skipUnless(chromium.find(), "no Chromium to open the pages with")
-    def test_a_browser_asks_no_other_address(self):
+    def open_browser(self, scheme):
+        """A browser of its own, since the theme keeps the first choice of colors; and the address of the site."""
         server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=self.site))
         self.addCleanup(server.server_close)
         threading.Thread(target=server.serve_forever, daemon=True).start()
         self.addCleanup(server.shutdown)
-        browser = chromium.Chromium(self.folder)
+        browser = chromium.Chromium(pathlib.Path(self.enterContext(tempfile.TemporaryDirectory())))
         self.addCleanup(browser.close)
-        home = f"http://127.0.0.1:{server.server_port}/"
+        browser.size(1280, 900)
+        browser.scheme(scheme)
+        return browser, f"http://127.0.0.1:{server.server_port}/"
+
+    @unittest.skipUnless(chromium.find() and AXE.exists(), f"no Chromium, or no {AXE}: tests/page/fetch_axe.sh fetches it")
+    def test_axe_finds_nothing_serious_in_light_and_dark(self):
+        for scheme, name in SCHEMES.items():
+            browser, home = self.open_browser(scheme)
+            for page in ("index.html", "tutorial.html", "numbers.html", "commands.html", "manifest.html",
+                         "source/worker/protocol/ledger.h.html"):
+                browser.call("Page.navigate", url=home + page)
+                browser.wait(f"document.readyState === 'complete' && location.pathname === '/{page}'")
+                browser.wait(f"document.body.dataset.mdColorScheme === '{name}'")
+                browser.wait("[...document.querySelectorAll('pre > code')].every("
+                             "code => code.scrollWidth <= code.clientWidth || code.tabIndex === 0)")
+                browser.value(AXE.read_text() + "; undefined")
+                found = json.loads(browser.value("""axe.run().then(({violations, passes}) => JSON.stringify({
+                    passed: passes.length, serious: violations.filter(({impact}) => ['serious', 'critical'].includes(impact))
+                      .map(({id, nodes}) => `${id}: ${nodes.slice(0, 3).map(node => node.html.slice(0, 200)).join(' | ')}`)}))"""))
+                with self.subTest(page=page, scheme=scheme):
+                    self.assertGreater(found["passed"], 20)
+                    self.assertEqual(found["serious"], [])
+
+    @unittest.skipUnless(chromium.find(), "no Chromium to open the pages with")
+    def test_a_browser_asks_no_other_address(self):
+        browser, home = self.open_browser("light")
         opened = ("index.html", "numbers.html", "commands.html", "source/worker/protocol/ledger.h.html")
         for page in opened:
             browser.call("Page.navigate", url=home + page)
