@@ -13,7 +13,7 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "scripts/dist"), str(ROOT / "tests/dist")]
+sys.path[:0] = [str(ROOT / folder) for folder in ("scripts/dist", "tests/dist", "tests/docs")]
 
 import archive  # noqa: E402
 import components  # noqa: E402
@@ -21,6 +21,7 @@ import elf  # noqa: E402
 import notes  # noqa: E402
 import releases  # noqa: E402
 import sbom  # noqa: E402
+import steps  # noqa: E402
 import tutorial  # noqa: E402
 
 BUILT = [pathlib.Path(name) for name in sys.argv[1:]]
@@ -151,22 +152,29 @@ class Programs(unittest.TestCase):
             self.assertIn(name, loaded)
 
 
-class Tutorial(unittest.TestCase):
-    def test_each_way_of_the_page_has_its_own_first_step_and_the_same_rest(self):
+class Pages(unittest.TestCase):
+    """The steps of the pages that tests play alone."""
+
+    def test_each_way_of_the_tutorial_has_its_own_first_step_and_the_same_rest(self):
         page = (ROOT / tutorial.PAGE).read_text(encoding="utf-8")
         first = {}
         for way, title in tutorial.WAYS.items():
-            first[way], *rest = tutorial.steps(page, title)
-            self.assertEqual(rest, tutorial.steps(page, "neither"))
+            first[way], *rest = steps.steps(page, title)
+            self.assertEqual(rest, steps.steps(page))
         self.assertIn("make build\n", first["source"][2])
         self.assertIn("tar -xzf swarmjob-", first["tarball"][2])
         self.assertIn(("Describe the job", "tutorial.yaml"), [step[:2] for step in rest])
 
+    def test_the_page_of_a_cluster_leads_from_its_manifest_to_a_model(self):
+        kinds = [kind for _, kind, _ in steps.steps((ROOT / "docs/cluster.md").read_text(encoding="utf-8"))]
+        self.assertIn("cluster.yaml", kinds)
+        self.assertGreater(kinds.count("sh"), 4)
+
     def test_a_block_that_tells_nobody_what_to_do_is_named(self):
         block = "```python\nimport torch\n```\n"
-        with self.assertRaisesRegex(tutorial.TutorialError, "Elsewhere: .*block of python:\nimport torch"):
-            tutorial.steps("## Elsewhere\n\n" + block, "neither")
-        self.assertEqual(tutorial.steps(f"## Elsewhere\n\n<!-- {tutorial.NOT_PLAYED}: large. -->\n\n{block}", "neither"), [])
+        with self.assertRaisesRegex(steps.PageError, "Elsewhere: .*block of python:\nimport torch"):
+            steps.steps("## Elsewhere\n\n" + block)
+        self.assertEqual(steps.steps(f"## Elsewhere\n\n<!-- {steps.NOT_PLAYED}: large. -->\n\n{block}"), [])
 
 
 if __name__ == "__main__":

@@ -2,18 +2,19 @@
 """Plays docs/tutorial.md as somebody new does: in a clean root of a system, with nothing but the commands that the page
 shows, in their order. Prints how long each section took, and how long it was to the first trained model.
 
-Usage: tutorial.py [--way source|tarball] [--suite SUITE | --root FOLDER] [--dist FOLDER]     (make tutorial-test)
+Usage: tutorial.py [--way source|tarball] [--suite SUITE | --root FOLDER] [--dist FOLDER] [--ccache FOLDER]
+(make tutorial-test)
 
 The page has two ways to the programs: from source, which this repository's last commit is, and from the tarball in the
 folder that --dist names (build/dist). debootstrap makes the root of a SUITE of Debian (bookworm) from the packages that
 this machine gets. --root plays in a root that you have made, of Ubuntu say, and changes it. From this machine the root
-gets its resolver, its certificates and the variables that name a proxy. Needs the rights of root.
+gets its resolver, its certificates and the variables that name a proxy, and with --ccache a compiler's cache: then the
+time is not that of somebody new. Needs the rights of root.
 """
 
 import argparse
 import os
 import pathlib
-import re
 import shutil
 import subprocess
 import sys
@@ -21,9 +22,12 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/docs"))
+
+from steps import PageError, steps  # noqa: E402
+
 PAGE = "docs/tutorial.md"
 WAYS = {"source": "From source", "tarball": "From the tarball"}
-NOT_PLAYED = "No test plays this block"  # in a comment before the block
 FOLDER = "swarmjob"  # of somebody new, below /root
 TRAINED = "Train"  # the section after which there is a model
 ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root",
@@ -31,32 +35,9 @@ ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:
 PROXIES = ("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
 # Namespaces of processes and mounts: what a command leaves running or mounted ends with it. /dev/shm is libtorch's.
 ENTER = ('root=$1 && mount -t proc proc "$root/proc" && mkdir -p "$root/dev/shm" && '
-         'mount -t tmpfs shm "$root/dev/shm" && shift && exec chroot "$root" "$@"')
-
-
-class TutorialError(Exception):
-    """What the page lacks."""
-
-
-def steps(text, way):
-    """What the page tells to do, as (section, kind, text): kind is "sh", or the name of a file to write. Of the two ways
-    to the programs, that of the heading `way`. Raises where a block is neither played nor marked."""
-    found, section, way_here, before = [], "", None, ""
-    for part in re.split(r"^(```.*?^```$)", text, flags=re.MULTILINE | re.DOTALL):
-        if not part.startswith("```"):
-            for level, title in re.findall(r"^(##+) (.+)$", part, re.MULTILINE):
-                section, way_here = (title, None) if level == "##" else (section, title)
-            before = part
-            continue
-        head, _, body = part.removesuffix("```").partition("\n")
-        language = head.removeprefix("```")
-        file = re.search(r"Write this to `([\w.-]+)`:\s*$", before)
-        if way_here not in (None, way) or language == "text" or NOT_PLAYED in before:
-            continue
-        if language != "sh" and not file:
-            raise TutorialError(f"{PAGE}, {section}: nobody is told what to do with this block of {language}:\n{body}")
-        found.append((section, file[1] if file else "sh", body))
-    return found
+         'mount -t tmpfs shm "$root/dev/shm" && '
+         '{ [ -z "$2" ] || { mkdir -p "$root/root/.cache/ccache" && mount --bind "$2" "$root/root/.cache/ccache"; }; } && '
+         'shift 2 && exec chroot "$root" "$@"')
 
 
 def make_root(suite, folder):
@@ -66,7 +47,7 @@ def make_root(suite, folder):
                           check=False)
     if made.returncode != 0:
         last = (made.stdout + made.stderr).strip().splitlines()[-3:]
-        raise TutorialError("debootstrap makes no root: " + "\n".join(last))
+        raise PageError("debootstrap makes no root: " + "\n".join(last))
 
 
 def lend_settings(root):
@@ -84,22 +65,23 @@ def place(way, dist, folder):
         return
     tarballs = sorted(dist.glob("swarmjob-*-linux-x86_64.tar.gz"))
     if len(tarballs) != 1:
-        raise TutorialError(f"there is not one tarball in {dist}: make dist")
+        raise PageError(f"there is not one tarball in {dist}: make dist")
     shutil.copy(tarballs[0], folder)
 
 
-def play(root, commands):
-    """Plays a block of shell in the root, and shows what it prints. Raises where a command fails."""
+def play(root, commands, ccache):
+    """Plays a block of shell in the root, and shows what it prints. `ccache`: a folder to lend, or "". Raises where a
+    command fails."""
     variables = ENVIRONMENT | {name: os.environ[name] for name in PROXIES if name in os.environ}
     inside = f"cd /root/{FOLDER} && set -ex\n{commands}"
-    played = subprocess.run(["unshare", "--mount", "--pid", "--fork", "sh", "-c", ENTER, "sh", root, "/usr/bin/env", "-i",
-                             *(f"{name}={value}" for name, value in variables.items()), "sh", "-c", inside],
-                            stdin=subprocess.DEVNULL, check=False)
+    enter = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", ENTER, "sh", root, ccache]
+    settings = ["/usr/bin/env", "-i", *(f"{name}={value}" for name, value in variables.items())]
+    played = subprocess.run([*enter, *settings, "sh", "-c", inside], stdin=subprocess.DEVNULL, check=False)
     if played.returncode != 0:
-        raise TutorialError(f"{PAGE}: in the clean root this block ends with {played.returncode}:\n{commands}")
+        raise PageError(f"{PAGE}: in the clean root this block ends with {played.returncode}:\n{commands}")
 
 
-def tell(root, way, dist):
+def tell(root, way, dist, ccache):
     """Plays the page in the root, and prints how long it took."""
     folder = root / "root" / FOLDER
     place(way, dist, folder)
@@ -108,14 +90,14 @@ def tell(root, way, dist):
     for section, kind, body in steps((ROOT / PAGE).read_text(encoding="utf-8"), WAYS[way]):
         begun = time.monotonic()
         if kind == "sh":
-            play(root, body)
+            play(root, body, ccache)
         else:
             (folder / kind).write_text(body, encoding="utf-8")
         took[section] = took.get(section, 0) + time.monotonic() - begun
         if section == TRAINED:
             trained = sum(took.values())
     if trained is None or not (folder / "out/tutorial-hf/model.safetensors").exists():
-        raise TutorialError(f"{PAGE} was played and has left no exported model")
+        raise PageError(f"{PAGE} was played and has left no exported model")
     print(*(f"{section}: {seconds:.0f} s" for section, seconds in took.items()), sep="\n")
     print(f"first trained model: {trained:.0f} s, {WAYS[way].lower()}, with {len(os.sched_getaffinity(0))} cores")
 
@@ -127,17 +109,18 @@ def main():
     where.add_argument("--suite", default="bookworm")
     where.add_argument("--root", type=pathlib.Path)
     parser.add_argument("--dist", type=pathlib.Path, default=ROOT / "build/dist")
+    parser.add_argument("--ccache", default="")
     options = parser.parse_args()
     try:
         if options.root:
-            tell(options.root.resolve(), options.way, options.dist)
+            tell(options.root.resolve(), options.way, options.dist, options.ccache)
             return 0
         with tempfile.TemporaryDirectory(dir=options.dist) as name:
             root = pathlib.Path(name) / options.suite
             make_root(options.suite, root)
-            tell(root, options.way, options.dist)
+            tell(root, options.way, options.dist, options.ccache)
         return 0
-    except TutorialError as error:
+    except PageError as error:
         print(f"tutorial: {error}", file=sys.stderr)
         return 1
 
