@@ -1,5 +1,6 @@
 #include "tests/simulation/faults.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "tests/simulation/trainer_process.h"
@@ -132,6 +133,12 @@ void Faults::Happen(FaultKind kind) {
         simulation_.worker(*worker).FlipGradient();
       }
       break;
+    case FaultKind::kCutRegion:
+      CutRegion();
+      break;
+    case FaultKind::kLoseRegion:
+      LoseRegion();
+      break;
     case FaultKind::kStop:
       if (auto* process = running_trainer()) process->RequestStop();
       break;
@@ -154,6 +161,40 @@ void Faults::LoseStage() {
   for (const Pid pid : simulation_.Workers()) {
     const WorkerProcess& worker = simulation_.worker(pid);
     if (worker.serving() && worker.stage() == stage) KillWorker(pid);
+  }
+}
+
+std::vector<Pid> Faults::PickRegion() {
+  std::vector<Pid> workers = simulation_.Workers();
+  const auto region_of = [&](Pid pid) {
+    return simulation_.scenario().RegionOf(simulation_.worker(pid).id());
+  };
+  if (const auto picked = PickWorker()) {
+    std::erase_if(workers,
+                  [&, region = region_of(*picked)](Pid pid) { return region_of(pid) != region; });
+  }
+  return workers;
+}
+
+void Faults::LoseRegion() {
+  for (const Pid pid : PickRegion()) KillWorker(pid);
+}
+
+void Faults::CutRegion() {
+  World& world = simulation_.world();
+  const std::vector<Pid> region = PickRegion();
+  const bool for_long = world.Chance(0.3);
+  const Duration span = for_long ? world.Draw(std::chrono::minutes(1), std::chrono::hours(4))
+                                 : world.Draw(milliseconds(10), milliseconds(5000));
+  std::vector<Pid> others = simulation_.Workers();
+  std::erase_if(others, [&](Pid pid) { return std::ranges::find(region, pid) != region.end(); });
+  const auto trainer = simulation_.trainer();
+  if (trainer && world.Chance(0.5)) others.push_back(*trainer);
+  for (const Pid a : region) {
+    for (const Pid b : others) {
+      Cut(a, b, 3, world.now() + span);
+      if (for_long) isolations_.emplace_back(world.name(a), world.name(b));
+    }
   }
 }
 

@@ -19,6 +19,10 @@ class Faults {
   std::optional<Pid> PickWorker();
   void KillWorker(Pid pid);
   void LoseStage();
+  /// Empty: no worker is alive.
+  std::vector<Pid> PickRegion();
+  void LoseRegion();
+  void CutRegion();
   void CutOff();
   void Isolate();
   void SendAway();

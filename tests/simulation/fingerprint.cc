@@ -97,8 +97,11 @@ SWARM_ALL_FIELDS(Participant, worker, claims)
 SWARM_ALL_FIELDS(PartHolders, first, second)
 SWARM_ALL_FIELDS(PartName, group, part)
 SWARM_ALL_FIELDS(PartDigest, name, digest, magnitude_bits)
-SWARM_ALL_FIELDS(Reduce, term, generation, step, group, k, participants, rows, claims, level,
-                 holders)
+// Where all workers are in one region, the fingerprint is that of a protocol without regions.
+SWARM_FIELDS(Reduce,
+             (term, generation, step, group, k, participants, rows, regions, claims, level,
+              holders),
+             (term, generation, step, group, k, participants, rows, claims, level, holders))
 SWARM_ALL_FIELDS(ReduceRefused, generation, step, group, k, folded)
 SWARM_ALL_FIELDS(ReduceChunk, generation, step, group, k, phase, offset)
 SWARM_ALL_FIELDS(TensorNorm, tensor, squared)

@@ -17,7 +17,8 @@ constexpr std::array<std::string_view, kFaultKinds> kFaultNames{
     "kill",        "crash",    "lose-stage",   "pause",        "break",         "cut-off",
     "false-alarm", "join",     "drain",        "kill-trainer", "crash-trainer", "replace-trainer",
     "hang",        "stop",     "cut-pair",     "isolate",      "slow-disk",     "hang-disk",
-    "flip-digest", "flip-sum", "flip-weights", "away",          "flip-gradient"};
+    "flip-digest", "flip-sum", "flip-weights", "away",         "flip-gradient", "cut-region",
+    "lose-region"};
 
 struct Mutation {
   std::string name;
@@ -46,6 +47,7 @@ const std::vector<Mutation>& AllMutations() {
       {"overwrite-early", [](auto* m) { m->overwrite_early = true; }},
       {"mixed-join", [](auto* m) { m->mixed_join = true; }},
       {"admission-bytes", [](auto* m) { m->admission_waits_bytes = true; }},
+      {"half-region", [](auto* m) { m->half_region = true; }},
       {"keep-cleared", [](auto* m) { m->keep_cleared = true; }},
   };
   return all;
@@ -57,6 +59,7 @@ Job DrawJob(Rng& rng, const Wishes& wishes) {
   job.replicas.assign(stages, 1);
   for (std::uint64_t& r : job.replicas) r = 1 + rng.Below(3);
   if (rng.Below(16) == 0) job.replicas[rng.Below(stages)] = 4 + rng.Below(13);
+  if (wishes.regions) job.replicas[rng.Below(stages)] = 3 + rng.Below(6);
   if (wishes.grids) job.replicas[rng.Below(stages)] = 4 + rng.Below(6);
   if (wishes.divided) job.replicas[rng.Below(stages)] = 2 + rng.Below(5);
   job.microbatches = 1 + rng.Below(6);
@@ -110,7 +113,8 @@ bool Mutations::any() const {
                    c.revoke_before_reissue && c.commit_needs_all && c.takeover_keeps_roster &&
                    c.takeover_keeps_record && c.heed_broken_pairs && c.compare_offers &&
                    c.compare_parts && c.commit_awaits_audits;
-  return !all || overwrite_early || mixed_join || admission_waits_bytes || keep_cleared;
+  return !all || overwrite_early || mixed_join || admission_waits_bytes || half_region ||
+         keep_cleared;
 }
 
 std::vector<std::string> MutationNames() {
@@ -149,6 +153,12 @@ Scenario DrawScenario(std::uint64_t seed, const Wishes& wishes) {
     scenario.kinds.push_back(static_cast<FaultKind>(rng.Below(kMixedFaultKinds)));
   }
   if (MixAll(seed, 0x61776179) % 4 == 0) scenario.kinds.push_back(FaultKind::kAway);
+  if (wishes.regions || wishes.only == FaultKind::kCutRegion ||
+      wishes.only == FaultKind::kLoseRegion) {
+    scenario.regions = 2 + MixAll(seed, 0x726567) % 2;
+    scenario.kinds.push_back(FaultKind::kCutRegion);
+    scenario.kinds.push_back(FaultKind::kLoseRegion);
+  }
   if (wishes.only) scenario.kinds = {*wishes.only};
   if (rng.Below(3) == 0) scenario.resend_probability = 5 * kRare;
   if (rng.Below(3) == 0) scenario.network.repeat_probability = 0.5;
@@ -192,6 +202,10 @@ Scenario DrawScenario(std::uint64_t seed, const Wishes& wishes) {
   return scenario;
 }
 
+std::string Scenario::RegionOf(const protocol::WorkerId& id) const {
+  return regions == 0 ? "" : "r" + std::to_string(MixName(2, id.value) % regions);
+}
+
 std::string Describe(const Scenario& scenario) {
   const Job& job = scenario.job;
   std::string text = "seed " + std::to_string(scenario.seed) + ": replicas";
@@ -199,8 +213,8 @@ std::string Describe(const Scenario& scenario) {
   text += ", " + std::to_string(job.microbatches) + " microbatches, " + std::to_string(job.steps) +
           " steps, " + (job.delayed ? "Delayed" : "Sync") + (job.tied_head ? ", tied head" : "") +
           (job.order_sensitive ? ", order-sensitive sums" : "") + (job.divided ? ", divided" : "") +
-          (job.local ? ", local steps in " + std::to_string(job.fragments) + " fragments" : "") + (job.overflows ? ", overflows" : "") +
-          (job.skips ? ", skips" : "");
+          (job.local ? ", local steps in " + std::to_string(job.fragments) + " fragments" : "") +
+          (job.overflows ? ", overflows" : "") + (job.skips ? ", skips" : "");
   if (job.checkpoints) text += ", checkpoint every " + std::to_string(job.checkpoint_interval);
   if (job.validation_interval > 0) {
     text += ", validation every " + std::to_string(job.validation_interval);
@@ -211,6 +225,7 @@ std::string Describe(const Scenario& scenario) {
   if (scenario.audit_fraction > 0) {
     text += ", audits of " + std::to_string(scenario.audit_fraction);
   }
+  if (scenario.regions > 0) text += ", " + std::to_string(scenario.regions) + " regions";
   text += ", " + std::to_string(scenario.faults) + " faults of";
   for (const FaultKind kind : scenario.kinds) text += " " + std::string(NameOf(kind));
   return text;

@@ -19,6 +19,7 @@ struct Mutations {
   bool overwrite_early = false;        ///< a version is freed while a step may read it (rule 10)
   bool mixed_join = false;             ///< a joiner's pieces are of different versions (rule 17)
   bool admission_waits_bytes = false;  ///< a frame waits until a commit frees bytes (rule 24)
+  bool half_region = false;            ///< a region's sum is sent on without its last row (rule 11)
   bool keep_cleared = false;           ///< moves that a step does not count wait all the same (32)
   bool any() const;
 };
@@ -52,11 +53,14 @@ enum class FaultKind : std::uint8_t {
   kFlipWeights,  ///< a worker's next update of its weights is wrong, and another replica's is right
   kAway,  ///< the trainer takes a living worker for dead, and nobody reaches it for some steps
   kFlipGradient,  ///< a worker's next backward is wrong by a bit, in a job whose audits will tell
+  kCutRegion,     ///< one region from the others, with or without the trainer, for seconds or hours
+  kLoseRegion,    ///< all workers of a region at once
 };
-inline constexpr std::uint64_t kFaultKinds = 23;
-/// Those that may happen together; kAway has a draw of its own, and audits notice kFlipGradient
-/// only as long as three replicas are there. If all other replicas die before
-/// they report their states, none can tell that the weights of the last one are wrong.
+inline constexpr std::uint64_t kFaultKinds = 25;
+/// Those that may happen together; kAway has a draw of its own, regions are there only where they
+/// are wished, and audits notice kFlipGradient only as long as three replicas are there. If all
+/// other replicas die before they report their states, none can tell that the weights of the last
+/// one are wrong.
 inline constexpr std::uint64_t kMixedFaultKinds = 20;
 std::string_view NameOf(FaultKind kind);
 
@@ -82,6 +86,7 @@ struct Scenario {
   std::uint64_t kept_steps_max = 256;
   std::size_t flat_reduce_max = 16;  ///< sums of more participants go over a grid
   std::uint64_t pods = 0;            ///< that the workers share; 0: each is alone
+  std::uint64_t regions = 0;         ///< in which the workers are; 0: unknown
   std::uint64_t join_lag_max = 256;
   /// Which workers move between stages. Rates differ at random, so that moves are often due.
   protocol::BalancePolicy balance = protocol::BalancePolicy::kNone;
@@ -93,6 +98,9 @@ struct Scenario {
   bool unlike_links = false;
   protocol::MeshOptions mesh;
   double audit_fraction = 0;
+
+  /// Of all processes of that name.
+  std::string RegionOf(const protocol::WorkerId& id) const;
 };
 
 /// What a caller wants to fix.
@@ -106,6 +114,7 @@ struct Wishes {
   bool divided = false;  ///< parts have holders, and stages are large enough
   bool local = false;    ///< replicas take steps of their own
   bool audits = false;   ///< of some microbatches, or of all; sums are exact
+  bool regions = false;  ///< two or three, and stages are large enough
 };
 
 Scenario DrawScenario(std::uint64_t seed, const Wishes& wishes = {});

@@ -268,6 +268,40 @@ TEST(SimulationTest, SumsOverGridsKeepTheInvariants) {
   ExpectNoFailure(options);
 }
 
+TEST(SimulationTest, SumsOverRegionsKeepTheInvariants) {
+  SweepOptions options{.count = 2'000, .threads = kThreads};
+  options.wishes.regions = true;
+  ExpectNoFailure(options);
+}
+
+/// One stage of that many, in two regions as their names have it.
+Scenario OneFaultInTwoRegions(std::uint64_t seed, std::uint64_t replicas, FaultKind kind) {
+  Scenario scenario = OneFault(seed, {replicas}, kind);
+  scenario.regions = 2;
+  return scenario;
+}
+
+TEST(SimulationTest, OverRegionsALossCostsOneWorkerWhereverTheSumIs) {
+  for (const std::uint64_t replicas : {4, 5, 9}) {
+    for (const FaultKind kind : {FaultKind::kKillWorker, FaultKind::kCrashWorker,
+                                 FaultKind::kHangDevice, FaultKind::kPauseWorker}) {
+      for (std::uint64_t seed = 0; seed < 20; ++seed) {
+        const Outcome outcome = RunWell(OneFaultInTwoRegions(seed, replicas, kind));
+        EXPECT_LE(outcome.departures, 1u) << NameOf(kind) << ", seed " << seed;
+        EXPECT_EQ(outcome.generations, 1u) << NameOf(kind) << ", seed " << seed;
+      }
+    }
+  }
+}
+
+TEST(SimulationTest, OverRegionsOneBrokenPairCostsNoWorkerAndSecondsToo) {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    const Outcome outcome = RunWell(OneFaultInTwoRegions(seed, 6, FaultKind::kCutPair));
+    EXPECT_EQ(outcome.departures, 0u) << "seed " << seed;
+    EXPECT_LT(outcome.seconds, 10) << "seed " << seed;
+  }
+}
+
 TEST(SimulationTest, ASparseMeshKeepsTheInvariants) {
   SweepOptions options{.count = 2'000, .threads = kThreads};
   const std::uint64_t all_pairs = Sweep(options).fingerprint;
@@ -383,11 +417,8 @@ INSTANTIATE_TEST_SUITE_P(
                      "AllOrNothing",
                      6000,
                      {.local = true}},
-        MutationCase{"MovesThatNoStepCountsAreKept",
-                     {"keep-cleared"},
-                     "AtMostOnce",
-                     6000,
-                     {.local = true}},
+        MutationCase{
+            "MovesThatNoStepCountsAreKept", {"keep-cleared"}, "AtMostOnce", 6000, {.local = true}},
         // The floor of a welcome closes most of what an earlier generation has sent out, too.
         MutationCase{"NoGeneration", {"generation", "claims"}, "ExactlyOnce", 10000},
         MutationCase{"TermPromise", {"promise"}, "Fencing"},
@@ -418,6 +449,8 @@ INSTANTIATE_TEST_SUITE_P(
                      "SameTrajectory",
                      6000,
                      {.only = FaultKind::kFlipGradient, .audits = true}},
+        MutationCase{
+            "ARegionsSumLacksARow", {"half-region"}, "ExactlyOnce", 6000, {.regions = true}},
         MutationCase{
             "BlindToBrokenPairs", {"blind"}, "Progress", 6000, {.only = FaultKind::kCutPair}}),
     [](const auto& info) { return info.param.name; });

@@ -309,10 +309,13 @@ class GridPlace {
       : seated_(reduce.participants),
         holders_(reduce.holders),
         turn_(reduce.k.n),
-        grid_(seated_.size(), reduce.rows),
+        grid_(seated_.size(), reduce.rows, reduce.regions),
         seat_(static_cast<std::size_t>(std::ranges::find(seated_, self) - seated_.begin())) {}
 
   std::size_t row() const { return grid_.RowOf(seat_); }
+  std::size_t region() const { return grid_.RegionOf(seat_); }
+  std::size_t rows_in_region() const { return grid_.RowsOf(region()).size(); }
+  std::size_t regions() const { return grid_.regions(); }
   std::vector<WorkerId> Row() const {
     std::vector<WorkerId> members;
     for (std::size_t column = 0; column < grid_.RowSize(row()); ++column) {
@@ -324,6 +327,10 @@ class GridPlace {
     if (!holders_.empty()) return holders_[e].first;
     return seated_[grid_.AdderOf(row(), PieceOf(e))];
   }
+  /// Adds the partial sums of the region.
+  const WorkerId& Head(std::uint64_t e) const {
+    return holders_.empty() ? seated_[grid_.HeadOf(region(), PieceOf(e))] : holders_[e].first;
+  }
   const WorkerId& Owner(std::uint64_t e) const {
     return holders_.empty() ? seated_[grid_.OwnerOf(PieceOf(e))] : holders_[e].first;
   }
@@ -332,7 +339,8 @@ class GridPlace {
   /// Who sends this one the sum.
   const WorkerId& SumSender(std::uint64_t e) const {
     if (!holders_.empty()) return Needs(e) ? holders_[e].first : seated_[seat_];
-    return seated_[seat_] == RowAdder(e) ? Owner(e) : RowAdder(e);
+    if (seated_[seat_] == Head(e)) return Owner(e);
+    return seated_[seat_] == RowAdder(e) ? Head(e) : RowAdder(e);
   }
 
  private:
@@ -357,6 +365,7 @@ void WorkerProcess::BeginReduce(const protocol::Reduce& reduce) {
   active.finite = sums.finite;
   active.scattered.resize(kElements);
   active.partials.resize(kElements);
+  active.regions.resize(kElements);
   active.result.resize(kElements);
   simulation_.audit().OnReduceStarted(id_, reduce, SharesBefore(reduce.step));
   const GridPlace place(reduce, id_);
@@ -387,14 +396,15 @@ void WorkerProcess::ReportLater(const protocol::Reduce& reduce) {
     const ActiveReduce& active = it->second;
     protocol::Awaiting awaiting{reduce.generation, reduce.step, reduce.group, reduce.k};
     const GridPlace place(reduce, id_);
-    std::set<WorkerId> contributors, adders, senders;
+    std::set<WorkerId> contributors, adders, heads, senders;
     for (std::uint64_t e = 0; e < kElements; ++e) {
       if (active.result[e]) {
         ++awaiting.chunks;
         continue;
       }
       if (!place.Needs(e)) continue;
-      awaiting.chunks += active.scattered[e].size() + active.partials[e].size();
+      awaiting.chunks +=
+          active.scattered[e].size() + active.partials[e].size() + active.regions[e].size();
       if (place.Owner(e) != id_) senders.insert(place.SumSender(e));
       for (const WorkerId& p : reduce.participants) {
         const GridPlace other(reduce, p);
@@ -402,8 +412,14 @@ void WorkerProcess::ReportLater(const protocol::Reduce& reduce) {
         if (mate && place.RowAdder(e) == id_ && !active.scattered[e].contains(p)) {
           contributors.insert(p);
         }
-        if (place.Owner(e) == id_ && other.RowAdder(e) == p && !active.partials[e].contains(p)) {
+        const bool near = other.region() == place.region();
+        if (near && place.Head(e) == id_ && other.RowAdder(e) == p &&
+            !active.partials[e].contains(p)) {
           adders.insert(p);
+        }
+        if (!near && place.Owner(e) == id_ && other.Head(e) == p &&
+            !active.regions[e].contains(p)) {
+          heads.insert(p);
         }
       }
     }
@@ -416,8 +432,10 @@ void WorkerProcess::ReportLater(const protocol::Reduce& reduce) {
         senders.insert(holders.first == id_ ? holders.second : holders.first);
       }
     }
-    const std::set<WorkerId>& from =
-        !contributors.empty() ? contributors : (!adders.empty() ? adders : senders);
+    const std::set<WorkerId>& from = !contributors.empty() ? contributors
+                                     : !adders.empty()     ? adders
+                                     : !heads.empty()      ? heads
+                                                           : senders;
     awaiting.from.assign(from.begin(), from.end());
     Tell(std::move(awaiting));
     ReportLater(reduce);
@@ -439,23 +457,46 @@ void WorkerProcess::Scatter(ActiveReduce& active, const WorkerId& from, std::uin
   if (parts.size() < row.size()) return;
   Element partial;
   for (const WorkerId& p : row) AddTo(job_, parts.at(p), &partial);
-  if (place.Owner(e) == id_) {
+  if (place.Head(e) == id_) {
     ScatterPartial(active, id_, e, partial);
   } else {
-    SendChunk(place.Owner(e), active.reduce, ReduceChunk::Phase::kScatter, e, partial);
+    SendChunk(place.Head(e), active.reduce, ReduceChunk::Phase::kScatter, e, partial);
   }
 }
 
 void WorkerProcess::ScatterPartial(ActiveReduce& active, const WorkerId& from, std::uint64_t e,
                                    const Element& partial) {
   auto& parts = active.partials[e];
-  parts.emplace(from, partial);
-  if (parts.size() < active.reduce.rows || active.result[e]) return;
+  if (!parts.emplace(from, partial).second) return;
+  const GridPlace place(active.reduce, id_);
+  std::size_t rows = place.rows_in_region();
+  if (simulation_.mutations().half_region && place.Owner(e) != id_ && rows > 1) --rows;
+  if (parts.size() != rows) return;
+  const Element sum = AddInOrder(active.reduce, parts);
+  if (place.regions() == 1) {
+    Gather(active, e, sum);
+  } else if (place.Owner(e) == id_) {
+    ScatterRegion(active, id_, e, sum);
+  } else {
+    SendChunk(place.Owner(e), active.reduce, ReduceChunk::Phase::kScatter, e, sum);
+  }
+}
+
+void WorkerProcess::ScatterRegion(ActiveReduce& active, const WorkerId& from, std::uint64_t e,
+                                  const Element& sum) {
+  auto& parts = active.regions[e];
+  if (!parts.emplace(from, sum).second) return;
+  if (parts.size() < GridPlace(active.reduce, id_).regions()) return;
+  Gather(active, e, AddInOrder(active.reduce, parts));
+}
+
+Element WorkerProcess::AddInOrder(const protocol::Reduce& reduce,
+                                  const std::map<WorkerId, Element>& parts) const {
   Element sum;
-  for (const WorkerId& p : active.reduce.participants) {
+  for (const WorkerId& p : reduce.participants) {
     if (parts.contains(p)) AddTo(job_, parts.at(p), &sum);
   }
-  Gather(active, e, sum);
+  return sum;
 }
 
 void WorkerProcess::Gather(ActiveReduce& active, std::uint64_t e, const Element& sum) {
@@ -484,10 +525,15 @@ void WorkerProcess::OnChunk(const WorkerId& from, const ReduceChunk& chunk,
   if (!takes_part) return;
   if (chunk.phase == ReduceChunk::Phase::kGather) {
     Gather(active, chunk.offset, element);
-  } else if (GridPlace(active.reduce, from).row() == GridPlace(active.reduce, id_).row()) {
-    Scatter(active, from, chunk.offset, element);
   } else {
-    ScatterPartial(active, from, chunk.offset, element);
+    const GridPlace own(active.reduce, id_), other(active.reduce, from);
+    if (own.row() == other.row()) {
+      Scatter(active, from, chunk.offset, element);
+    } else if (own.region() == other.region()) {
+      ScatterPartial(active, from, chunk.offset, element);
+    } else {
+      ScatterRegion(active, from, chunk.offset, element);
+    }
   }
   FinishReduceIfDone(active);
 }

@@ -132,7 +132,7 @@ void WorkerProcess::SayHello() {
                        .term = term,
                        .serving = replica_.has_value(),
                        .numeric_class = "n",
-                       .region = {},
+                       .region = simulation_.scenario().RegionOf(id_),
                        .pod = pods == 0 ? "" : std::to_string(MixName(1, id_.value) % pods),
                        .offers = kept_.has_value(),
                        .offer = offer},

@@ -86,7 +86,8 @@ class WorkerProcess : public Process {
     std::vector<Element> own;
     bool finite = true;
     std::vector<std::map<WorkerId, Element>> scattered;  // by element, where this one adds its row
-    std::vector<std::map<WorkerId, Element>> partials;   // by element, where this one owns it
+    std::vector<std::map<WorkerId, Element>> partials;   // by element, where it adds its region
+    std::vector<std::map<WorkerId, Element>> regions;    // by element, where this one owns it
     std::vector<std::optional<Element>> result;
     bool done = false;
   };
@@ -220,6 +221,11 @@ class WorkerProcess : public Process {
   void Scatter(ActiveReduce& active, const WorkerId& from, std::uint64_t e, const Element& element);
   void ScatterPartial(ActiveReduce& active, const WorkerId& from, std::uint64_t e,
                       const Element& partial);
+  void ScatterRegion(ActiveReduce& active, const WorkerId& from, std::uint64_t e,
+                     const Element& sum);
+  /// In the order of the participants.
+  Element AddInOrder(const protocol::Reduce& reduce,
+                     const std::map<WorkerId, Element>& parts) const;
   /// The sum of the element has come, or was made.
   void Gather(ActiveReduce& active, std::uint64_t e, const Element& sum);
   void FinishReduceIfDone(ActiveReduce& active);

@@ -29,7 +29,7 @@ Sums::Sums(EventQueue* queue, FlowNetwork* network, const Links* links, TrafficC
 void Sums::Begin(const protocol::Reduce& reduce, Part part) {
   if (reduce.participants.size() == 1) return queue_.After(Duration::zero(), std::move(part.done));
   const Name name = NameOf(reduce);
-  const protocol::ReduceGrid grid(reduce.participants.size(), reduce.rows);
+  const protocol::ReduceGrid grid(reduce.participants.size(), reduce.rows, reduce.regions);
   const auto [at, is_first] = rounds_.try_emplace(name, Round{grid, {}, {}, {}, 0});
   Round& round = at->second;
   if (is_first) {
@@ -39,10 +39,6 @@ void Sums::Begin(const protocol::Reduce& reduce, Part part) {
   const std::size_t seat = SeatOf(part.worker, round.seated);
   const auto peers = static_cast<double>(grid.PeersOf(seat).size());
   const Region own = find_region_(part.worker);
-  double rate_max = kUnlimited;
-  for (const Region region : round.regions) {
-    rate_max = std::min(rate_max, links_.RateMax(own, region));
-  }
   const WorkerId worker = part.worker;
   Running& running = round.running[worker];
   running.part = std::move(part);
@@ -52,8 +48,32 @@ void Sums::Begin(const protocol::Reduce& reduce, Part part) {
                                  .to = running.part.node,
                                  .bytes = running.bytes,
                                  .weight = peers,
-                                 .rate_max = rate_max * peers,
+                                 .rate_max = RateMax(round, seat, own),
                                  .done = [this, name, worker](double) { OnSent(name, worker); }});
+}
+
+double Sums::RateMax(const Round& round, std::size_t seat, Region own) const {
+  const protocol::ReduceGrid& grid = round.grid;
+  double across = kUnlimited, all = kUnlimited;
+  for (const Region region : round.regions) {
+    const double rate = links_.RateMax(own, region);
+    all = std::min(all, rate);
+    if (region != own) across = std::min(across, rate);
+  }
+  const std::vector<std::size_t> peers = grid.PeersOf(seat);
+  const auto number = static_cast<double>(peers.size());
+  if (grid.regions() == 1) return number * all;
+  const auto far = static_cast<double>(std::ranges::count_if(
+      peers, [&](std::size_t peer) { return grid.RegionOf(peer) != grid.RegionOf(seat); }));
+  const auto sent = static_cast<double>(grid.PiecesSent(seat));
+  const auto sent_far = static_cast<double>(grid.PiecesSentAcross(seat));
+  // Both kinds go at once: the one that takes longer decides.
+  double rate = kUnlimited;
+  if (far < number) {
+    rate = std::min(rate, links_.RateMax(own, own) * (number - far) * sent / (sent - sent_far));
+  }
+  if (far > 0) rate = std::min(rate, across * far * sent / sent_far);
+  return rate;
 }
 
 void Sums::OnSent(const Name& name, const WorkerId& worker) {
@@ -68,17 +88,21 @@ void Sums::OnSent(const Name& name, const WorkerId& worker) {
 void Sums::FinishIfSent(Rounds::iterator at) {
   Round& round = at->second;
   if (round.sent < round.grid.participants()) return;
-  const Duration delay = (round.grid.rows() == 1 ? 2 : 4) * LongestWay(round);
+  const Duration delay = Delay(round);
   for (auto& [worker, running] : round.running) queue_.After(delay, std::move(running.part.done));
   rounds_.erase(at);
 }
 
-Duration Sums::LongestWay(const Round& round) const {
-  Duration longest{};
+Duration Sums::Delay(const Round& round) const {
+  Duration longest{}, within{};
   for (const Region from : round.regions) {
+    within = std::max(within, links_.OneWay(from, from));
     for (const Region to : round.regions) longest = std::max(longest, links_.OneWay(from, to));
   }
-  return longest;
+  const protocol::ReduceGrid& grid = round.grid;
+  if (grid.regions() == 1) return (grid.rows() == 1 ? 2 : 4) * longest;
+  const bool of_one = grid.rows() == grid.participants();
+  return 2 * longest + (of_one ? 2 : 4) * within;
 }
 
 Sums::Rounds::iterator Sums::Leave(Rounds::iterator at, const WorkerId& worker) {
@@ -124,15 +148,25 @@ std::optional<protocol::Awaiting> Sums::Describe(const WorkerId& worker,
     }
     return true;
   };
-  // A contribution of the own row, or else a partial sum of another, which waits for its row.
+  const auto region_began = [&](std::size_t region) {
+    return std::ranges::all_of(grid.RowsOf(region), row_began);
+  };
+  // A contribution of the own row, or else a partial sum of another, which waits for its row, or
+  // else the sum of another region.
   const std::size_t seat = SeatOf(worker, round.seated);
   const bool all_began = round.running.size() == grid.participants();
   if (!all_began) {
     const bool own_began = row_began(grid.RowOf(seat));
+    const bool own_region_began = region_began(grid.RegionOf(seat));
+    const auto waits_for = [&](std::size_t peer) {
+      if (grid.RowOf(peer) == grid.RowOf(seat)) return !began(peer);
+      if (grid.RegionOf(peer) == grid.RegionOf(seat)) {
+        return own_began && !row_began(grid.RowOf(peer));
+      }
+      return own_region_began && !region_began(grid.RegionOf(peer));
+    };
     for (const std::size_t peer : grid.PeersOf(seat)) {
-      const bool mate = grid.RowOf(peer) == grid.RowOf(seat);
-      const bool waits = mate ? !began(peer) : own_began && !row_began(grid.RowOf(peer));
-      if (waits) awaiting.from.push_back(round.seated[peer]);
+      if (waits_for(peer)) awaiting.from.push_back(round.seated[peer]);
     }
   }
   if (!awaiting.from.empty() || !own.sent) return awaiting;

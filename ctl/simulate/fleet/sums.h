@@ -3,7 +3,8 @@
 // from all its peers at once: one flow from it to itself, over both directions of its line, that
 // weighs as one connection for each peer. A sum is done when the flows of all participants are, and
 // two delays later: a contribution goes to the owner of its piece, and the sum comes back. In a
-// grid there are two more: partial sums go from row to row, and sums come back.
+// grid there are two more: partial sums go from row to row, and sums come back. Where rows are of
+// several regions, only the sums of regions, and the sums, go from one to another.
 #pragma once
 
 #include <functional>
@@ -68,7 +69,10 @@ class Sums {
   void FinishIfSent(Rounds::iterator round);
   /// Returns the round after it, if the round ends with it.
   Rounds::iterator Leave(Rounds::iterator round, const protocol::WorkerId& worker);
-  Duration LongestWay(const Round& round) const;
+  /// Of the participant in that seat, to and from all its peers.
+  double RateMax(const Round& round, std::size_t seat, Region own) const;
+  /// From the end of the flows to the sum.
+  Duration Delay(const Round& round) const;
 
   EventQueue& queue_;
   FlowNetwork& network_;

@@ -162,6 +162,8 @@ void Decoder::Get(const pb::Reduce& from, Reduce* to) {
   Get(from.claims(), &to->claims);
   to->level = from.level();
   GetAll(from.holders(), kTensorsMax, "holders", &to->holders);
+  if (!WithinCap(from.regions_size(), kMembersMax, "regions")) return;
+  to->regions.assign(from.regions().begin(), from.regions().end());
 }
 
 void Decoder::Get(const pb::ReduceRefused& from, ReduceRefused* to) {

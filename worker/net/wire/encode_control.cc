@@ -164,6 +164,8 @@ void Encoder::Put(const Reduce& from, pb::Reduce* to) {
   Put(from.claims, to->mutable_claims());
   to->set_level(from.level);
   PutAll(from.holders, kTensorsMax, "holders", to->mutable_holders());
+  if (!WithinCap(from.regions.size(), kMembersMax, "regions")) return;
+  for (const std::uint64_t region : from.regions) to->add_regions(region);
 }
 
 void Encoder::Put(const ReduceRefused& from, pb::ReduceRefused* to) {

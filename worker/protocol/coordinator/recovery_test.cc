@@ -417,6 +417,22 @@ TEST_F(LateSumTest, ABrokenPairThatExchangesNothingKeepsNoSumFromItsEnd) {
   EXPECT_GT(Asked("a1", 0).k, k);
 }
 
+TEST_F(LateSumTest, OfTwoRegionsOnlyHeadsAndOwnersHaveSomethingInCommon) {
+  regions_ = {{"a1", "eu"}, {"a2", "eu"}, {"a3", "us"}, {"a4", "us"}};
+  StartSum(4);
+  const protocol::Reduce asked = Asked("a1", 0);
+  EXPECT_EQ(asked.rows, 4u);
+  EXPECT_EQ(asked.regions, (std::vector<std::uint64_t>{0, 0, 1, 1}));
+  // a3 is the head of the piece of a1, and the other way round.
+  Say("a1", Unheard{{WorkerId("a4")}});
+  Pass(kDetourTime);
+  EXPECT_EQ(Asked("a1", 0).k, asked.k);
+  Say("a1", Unheard{{WorkerId("a3"), WorkerId("a4")}});
+  Pass(kDetourTime);
+  EXPECT_GT(Asked("a1", 0).k, asked.k);
+  CompleteStep();
+}
+
 TEST_F(LateSumTest, TheOneWhoseSumDiffersFromTheOthersGoes) {
   StartSum(3);
   Reduce("a1", 0, {1, 1});

@@ -13,8 +13,20 @@
 namespace swarm::protocol {
 namespace {
 
-/// Every grid of up to 40 participants, and the chosen ones of up to 300.
+/// Every grid of up to 40 participants, the chosen ones of up to 300, and some of several regions.
 void ForEachGrid(const std::function<void(const ReduceGrid&)>& check) {
+  for (std::size_t participants = 2; participants <= 25; ++participants) {
+    for (std::size_t rows = 2; rows <= participants; ++rows) {
+      for (const std::size_t regions : {2, 3, 5}) {
+        std::vector<std::uint64_t> region_of;
+        for (std::size_t row = 0; row < rows; ++row) region_of.push_back(row * row % regions);
+        check({participants, rows, region_of});
+        if (testing::Test::HasFailure()) {
+          FAIL() << participants << " in " << rows << " rows of " << regions << " regions";
+        }
+      }
+    }
+  }
   for (std::size_t participants = 1; participants <= 300; ++participants) {
     if (participants <= 40) {
       for (std::size_t rows = 1; rows <= participants; ++rows) check({participants, rows});
@@ -61,10 +73,13 @@ TEST(ReduceGridTest, EveryContributionReachesEveryOwnerThroughPeers) {
     for (std::size_t seat = 0; seat < grid.participants(); ++seat) {
       for (std::size_t piece = 0; piece < grid.pieces(); ++piece) {
         const std::size_t adder = grid.AdderOf(grid.RowOf(seat), piece);
+        const std::size_t head = grid.HeadOf(grid.RegionOf(seat), piece);
         const std::size_t owner = grid.OwnerOf(piece);
         EXPECT_EQ(grid.RowOf(adder), grid.RowOf(seat));
+        EXPECT_EQ(grid.RegionOf(head), grid.RegionOf(seat));
         EXPECT_TRUE(seat == adder || grid.Exchange(seat, adder));
-        EXPECT_TRUE(adder == owner || grid.Exchange(adder, owner));
+        EXPECT_TRUE(adder == head || grid.Exchange(adder, head));
+        EXPECT_TRUE(head == owner || grid.Exchange(head, owner));
       }
     }
   });
@@ -110,15 +125,50 @@ TEST(ReduceGridTest, AnImpossibleNumberOfRowsIsBroughtIntoItsRange) {
 TEST(ReduceGridTest, AParticipantSendsAboutTwiceTheElementsWhateverTheGrid) {
   ForEachGrid([](const ReduceGrid& grid) {
     const auto pieces = static_cast<double>(grid.pieces());
+    double sum = 0;
     for (std::size_t seat = 0; seat < grid.participants(); ++seat) {
       const auto sent = static_cast<double>(grid.PiecesSent(seat));
-      if (grid.participants() == grid.pieces()) {
+      if (grid.regions() > 1) {
+        // A region of few rows heads the pieces of others, too.
+        sum += sent;
+      } else if (grid.participants() == grid.pieces()) {
         EXPECT_EQ(sent, 2 * (pieces - 1));  // as in a ring
       } else {
         EXPECT_LE(sent, 2 * pieces + static_cast<double>(grid.rows()));
       }
     }
+    // Everyone but the owner of an element sends it on once, and gets the sum of it once.
+    const auto participants = static_cast<double>(grid.participants());
+    if (grid.regions() > 1) {
+      EXPECT_EQ(sum, 2 * (participants - 1) * pieces);
+    }
   });
+}
+
+TEST(ReduceGridTest, BetweenRegionsEachElementCrossesAsOftenAsItMust) {
+  ForEachGrid([](const ReduceGrid& grid) {
+    std::size_t across = 0, counted = 0;
+    for (std::size_t seat = 0; seat < grid.participants(); ++seat) {
+      across += grid.PiecesSentAcross(seat);
+    }
+    for (std::size_t piece = 0; piece < grid.pieces(); ++piece) {
+      for (std::size_t region = 0; region < grid.regions(); ++region) {
+        const std::size_t head = grid.HeadOf(region, piece);
+        const bool crosses = grid.RegionOf(grid.OwnerOf(piece)) != grid.RegionOf(head);
+        counted += crosses ? 2 : 0;  // there and back
+      }
+    }
+    EXPECT_EQ(across, LeastCrossings(grid.regions()) * grid.pieces());
+    EXPECT_EQ(across, counted);
+  });
+}
+
+TEST(ReduceGridTest, HeadsOfEqualRegionsHaveEquallyMuchToAdd) {
+  const ReduceGrid grid(24, 12, {0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2});
+  for (std::size_t seat = 1; seat < 24; ++seat) {
+    EXPECT_EQ(grid.PiecesSent(seat), grid.PiecesSent(0));
+    EXPECT_EQ(grid.PeersOf(seat).size(), grid.PeersOf(0).size());
+  }
 }
 
 std::vector<WorkerId> Named(std::size_t participants) {
@@ -188,8 +238,8 @@ TEST(ReduceGridTest, WhereAGridGetsTwiceTheRowsAThirdOfThePairsStay) {
 }
 
 /// Pods of so many participants each; of one: it is alone.
-std::vector<PodMember> InPods(const std::vector<std::size_t>& sizes) {
-  std::vector<PodMember> members;
+std::vector<PlacedMember> InPods(const std::vector<std::size_t>& sizes) {
+  std::vector<PlacedMember> members;
   for (std::size_t pod = 0; pod < sizes.size(); ++pod) {
     for (std::size_t i = 0; i < sizes[pod]; ++i) {
       const std::string name = "p" + std::to_string(pod) + "-" + std::to_string(i);
@@ -220,21 +270,21 @@ double CrossesPods(const Seating& seating) {
   return pieces / static_cast<double>(grid.pieces());
 }
 
-TEST(SeatByPodTest, OfEqualPodsEachSendsItsSumOnce) {
+TEST(SeatByPlaceTest, OfEqualPodsEachSendsItsSumOnce) {
   const auto members = InPods({4, 4, 4});
-  const Seating seating = SeatByPod(members);
+  const Seating seating = SeatByPlace(members);
   EXPECT_EQ(seating.rows, 3u);
   EXPECT_EQ(CrossesPods(seating), 2 * (3 - 1));
   EXPECT_NEAR(CrossesPods({seating.seats, 1}), 2 * 8, 1e-9) << "flat, four times as much";
 }
 
-TEST(SeatByPodTest, ARowNeverHoldsTwoPodsAndRowsDifferByOneAtMost) {
+TEST(SeatByPlaceTest, ARowNeverHoldsTwoPodsAndRowsDifferByOneAtMost) {
   for (const std::vector<std::size_t>& sizes : std::vector<std::vector<std::size_t>>{
            {2}, {8}, {4, 3}, {3, 4}, {4, 2}, {1, 4}, {1, 1, 5}, {2, 7, 3}, {8, 8, 8, 5, 1}}) {
     const auto members = InPods(sizes);
-    Seating seating = SeatByPod(members);
+    Seating seating = SeatByPlace(members);
     ASSERT_EQ(seating.seats.size(), members.size());
-    EXPECT_TRUE(std::ranges::is_permutation(seating.seats, members, {}, {}, &PodMember::id));
+    EXPECT_TRUE(std::ranges::is_permutation(seating.seats, members, {}, {}, &PlacedMember::id));
     EXPECT_GE(seating.rows, sizes.size());
     EXPECT_LT(seating.rows, members.size());
     const ReduceGrid grid(seating.seats.size(), seating.rows);
@@ -247,11 +297,11 @@ TEST(SeatByPodTest, ARowNeverHoldsTwoPodsAndRowsDifferByOneAtMost) {
   }
 }
 
-TEST(SeatByPodTest, ThePodsThatStayKeepTheirRowsWhenOneGoes) {
+TEST(SeatByPlaceTest, ThePodsThatStayKeepTheirRowsWhenOneGoes) {
   auto members = InPods({4, 4, 4, 4});
-  const Seating all = SeatByPod(members);
-  std::erase_if(members, [](const PodMember& member) { return member.pod == "p1"; });
-  const Seating left = SeatByPod(members);
+  const Seating all = SeatByPlace(members);
+  std::erase_if(members, [](const PlacedMember& member) { return member.pod == "p1"; });
+  const Seating left = SeatByPlace(members);
   const auto peers_of = [](const Seating& seating, const WorkerId& id) {
     const ReduceGrid grid(seating.seats.size(), seating.rows);
     std::set<WorkerId> peers;
@@ -261,22 +311,116 @@ TEST(SeatByPodTest, ThePodsThatStayKeepTheirRowsWhenOneGoes) {
     }
     return peers;
   };
-  for (const PodMember& member : members) {
+  for (const PlacedMember& member : members) {
     EXPECT_TRUE(std::ranges::includes(peers_of(all, member.id), peers_of(left, member.id)));
   }
 }
 
-TEST(SeatByPodTest, WithoutPodsAndWithVeryManyTheGridIsThatOfTheNumberAlone) {
+TEST(SeatByPlaceTest, WithoutPodsAndWithVeryManyTheGridIsThatOfTheNumberAlone) {
   for (const std::size_t participants : {1, 7, 16, 17, 250}) {
     const auto members = InPods(std::vector<std::size_t>(participants, 1));
-    const Seating seating = SeatByPod(members);
+    const Seating seating = SeatByPlace(members);
     EXPECT_EQ(seating.rows, ChooseRows(participants));
     if (participants <= kFlatReduceMax) {
       EXPECT_EQ(seating.seats.back(), members.back().id);
     }
   }
-  const auto many = InPods(std::vector<std::size_t>(kPodRowsMax + 1, 2));
-  EXPECT_EQ(SeatByPod(many).rows, ChooseRows(many.size()));
+  const auto many = InPods(std::vector<std::size_t>(kPlaceRowsMax + 1, 2));
+  EXPECT_EQ(SeatByPlace(many).rows, ChooseRows(many.size()));
+}
+
+/// Regions of so many participants each, without pods.
+std::vector<PlacedMember> InRegions(const std::vector<std::size_t>& sizes) {
+  std::vector<PlacedMember> members;
+  for (std::size_t region = 0; region < sizes.size(); ++region) {
+    const std::string name = "r" + std::to_string(region);
+    for (std::size_t i = 0; i < sizes[region]; ++i) {
+      members.push_back({WorkerId(name + "-" + std::to_string(i)), "", name});
+    }
+  }
+  return members;
+}
+
+/// The names of InRegions begin with the region, as those of InPods with the pod.
+std::string RegionOf(const WorkerId& id) { return PodOf(id); }
+
+TEST(SeatByPlaceTest, OfWhateverRegionsEachElementCrossesAsOftenAsItMust) {
+  for (const std::vector<std::size_t>& sizes :
+       std::vector<std::vector<std::size_t>>{{4, 4, 4},
+                                             {1, 1},
+                                             {4, 3},
+                                             {5, 1},
+                                             {2, 7, 3},
+                                             {16, 16, 1},
+                                             {17, 20, 40},
+                                             {60, 50, 70, 90},
+                                             {1, 1, 1, 1, 12}}) {
+    const auto members = InRegions(sizes);
+    const Seating seating = SeatByPlace(members);
+    ASSERT_TRUE(std::ranges::is_permutation(seating.seats, members, {}, {}, &PlacedMember::id));
+    ASSERT_EQ(seating.regions.size(), seating.rows);
+    const ReduceGrid grid(seating.seats.size(), seating.rows, seating.regions);
+    EXPECT_EQ(grid.regions(), sizes.size());
+    for (std::size_t a = 0; a < grid.participants(); ++a) {
+      for (std::size_t b = 0; b < grid.participants(); ++b) {
+        ASSERT_EQ(grid.RegionOf(a) == grid.RegionOf(b),
+                  RegionOf(seating.seats[a]) == RegionOf(seating.seats[b]));
+      }
+      ASSERT_LE(grid.PeersOf(a).size(), 2 * kPlaceRowsMax);
+    }
+  }
+}
+
+TEST(SeatByPlaceTest, AFlatSumOfThreeRegionsOfFourCrossesFourTimesAsOften) {
+  const auto members = InRegions({4, 4, 4});
+  std::vector<WorkerId> ids;
+  for (const PlacedMember& member : members) ids.push_back(member.id);
+  EXPECT_NEAR(CrossesPods({ids, 1}), 4 * LeastCrossings(3), 1e-9);
+}
+
+TEST(SeatByPlaceTest, PodsSumBeforeTheirRegionDoes) {
+  std::vector<PlacedMember> members;
+  for (const char* region : {"eu", "us"}) {
+    for (int pod = 0; pod < 3; ++pod) {
+      for (int i = 0; i < 4; ++i) {
+        const std::string name = region + std::to_string(pod);
+        members.push_back({WorkerId(name + "-" + std::to_string(i)), name, region});
+      }
+    }
+  }
+  const Seating seating = SeatByPlace(members);
+  EXPECT_EQ(seating.rows, 6u);
+  const ReduceGrid grid(seating.seats.size(), seating.rows, seating.regions);
+  for (std::size_t seat = 0; seat < grid.participants(); ++seat) {
+    EXPECT_EQ(PodOf(seating.seats[seat]), PodOf(seating.seats[grid.RowOf(seat)]));
+  }
+}
+
+TEST(SeatByPlaceTest, InOneRegionOrWithoutAnyNothingIsDifferent) {
+  for (const std::size_t participants : {1, 2, 12, 17, 100}) {
+    auto members = InRegions({participants});
+    const Seating known = SeatByPlace(members);
+    for (PlacedMember& member : members) member.region.clear();
+    const Seating unknown = SeatByPlace(members);
+    EXPECT_EQ(known.seats, unknown.seats);
+    EXPECT_EQ(known.rows, ChooseRows(participants));
+    EXPECT_TRUE(known.regions.empty());
+  }
+}
+
+TEST(SeatByPlaceTest, TheOrderOfTheParticipantsDoesNotMatter) {
+  auto members = InRegions({4, 3, 9});
+  const Seating seating = SeatByPlace(members);
+  std::ranges::reverse(members);
+  EXPECT_EQ(SeatByPlace(members).seats, seating.seats);
+  EXPECT_EQ(SeatByPlace(members).regions, seating.regions);
+}
+
+TEST(SeatByPlaceTest, ARegionOfVeryManyBesideOneOfOneSumsAsIfTheyWereOne) {
+  const auto members = InRegions({2 * kPlaceRowsMax + 3, 1});
+  const Seating seating = SeatByPlace(members);
+  EXPECT_TRUE(seating.regions.empty());
+  EXPECT_EQ(seating.rows, ChooseRows(members.size()));
 }
 
 }  // namespace

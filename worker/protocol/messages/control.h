@@ -14,7 +14,7 @@
 namespace swarm::protocol {
 
 /// The version of the protocol that this program speaks; hello refuses another.
-inline constexpr std::uint32_t kProtocolVersion = 5;
+inline constexpr std::uint32_t kProtocolVersion = 6;
 
 // ---- membership ----
 
@@ -33,7 +33,7 @@ struct Member {
   StageIndex stage;
   std::string cluster;
   std::vector<Address> addresses;
-  std::string region;  ///< for counts of the bytes that cross regions
+  std::string region;  ///< sums add within it first; bytes that cross regions are counted
   std::string pod;     ///< workers of one pod go together; empty: it is alone
   bool operator==(const Member&) const = default;
 };
@@ -57,7 +57,7 @@ struct Hello {
   Term term;                  ///< the highest that this incarnation has promised; 0: none
   bool serving = false;       ///< holds a stage's state: a trainer unaware of this must take over
   std::string numeric_class;  ///< what the bits of its results depend on; compared in exact jobs
-  std::string region;         ///< for counts of the bytes that cross regions
+  std::string region;         ///< as Member::region
   std::string pod;            ///< workers of one pod go together; empty: it is alone
   bool offers = false;        ///< not serving, and could go on from `offer` (rule 17)
   HeldState offer = {};
@@ -254,8 +254,10 @@ struct Reduce {
   Attempt k;
   std::vector<WorkerId> participants;  ///< by seat: the order of summation
   std::uint64_t rows = 1;              ///< of the grid in which they stand (ReduceGrid)
-  ClaimSet claims;                     ///< of the receiver
-  std::uint64_t level = 0;             ///< of the step's scale (exact accumulation)
+  /// By row, equal numbers for rows of one region; empty: all are of one.
+  std::vector<std::uint64_t> regions = {};
+  ClaimSet claims;          ///< of the receiver
+  std::uint64_t level = 0;  ///< of the step's scale (exact accumulation)
   /// By part; empty: every participant gets the whole sum.
   std::vector<PartHolders> holders = {};
 };

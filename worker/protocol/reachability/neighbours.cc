@@ -57,8 +57,8 @@ std::map<WorkerId, Incarnation> Neighbours::Find(const Roster& roster, const Mem
   const std::uint64_t stage = self.stage.value;
   std::map<WorkerId, Incarnation> neighbours;
   std::map<std::uint64_t, std::vector<WorkerId>> around;  // the stages of the mesh
-  std::vector<PodMember> replicas;                        // of the own stage
-  std::vector<PodMember> ends;                            // the stages of a sum of two
+  std::vector<PlacedMember> replicas;                     // of the own stage
+  std::vector<PlacedMember> ends;                         // the stages of a sum of two
   for (const Member& member : roster.members) {
     const std::uint64_t other = member.stage.value;
     if (all) {
@@ -66,8 +66,10 @@ std::map<WorkerId, Incarnation> Neighbours::Find(const Roster& roster, const Mem
       continue;
     }
     if (other <= stage + 1 && stage <= other + 1) around[other].push_back(member.id);
-    if (other == stage) replicas.push_back({member.id, member.pod});
-    if (tied && (other == 0 || other + 1 == stages)) ends.push_back({member.id, member.pod});
+    if (other == stage) replicas.push_back({member.id, member.pod, member.region});
+    if (tied && (other == 0 || other + 1 == stages)) {
+      ends.push_back({member.id, member.pod, member.region});
+    }
   }
   const auto add = [&](const std::vector<WorkerId>& workers) {
     for (const WorkerId& id : workers) {
@@ -81,13 +83,13 @@ std::map<WorkerId, Incarnation> Neighbours::Find(const Roster& roster, const Mem
         DrawNeighbourhood(around[std::min(stage, other)], around[std::max(stage, other)], mesh_);
     add(near.empty() ? workers : near.at(self_));
   }
-  if (std::ranges::find(ends, self_, &PodMember::id) != ends.end()) add(PeersInSum(ends));
+  if (std::ranges::find(ends, self_, &PlacedMember::id) != ends.end()) add(PeersInSum(ends));
   return neighbours;
 }
 
-std::vector<WorkerId> Neighbours::PeersInSum(const std::vector<PodMember>& participants) const {
-  const auto [seats, rows] = SeatByPod(participants, flat_reduce_max_);
-  const ReduceGrid grid(seats.size(), rows);
+std::vector<WorkerId> Neighbours::PeersInSum(const std::vector<PlacedMember>& participants) const {
+  const auto [seats, rows, regions] = SeatByPlace(participants, flat_reduce_max_);
+  const ReduceGrid grid(seats.size(), rows, regions);
   const auto self = static_cast<std::size_t>(std::ranges::find(seats, self_) - seats.begin());
   std::vector<WorkerId> peers;
   for (const ReduceGrid::Seat seat : grid.PeersOf(self)) peers.push_back(seats[seat]);

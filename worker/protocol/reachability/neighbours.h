@@ -62,7 +62,7 @@ class Neighbours {
   std::map<WorkerId, Incarnation> Find(const Roster& roster, const Member& self,
                                        std::uint64_t stages, bool tied) const;
   /// With whom this worker exchanges data in a sum of these.
-  std::vector<WorkerId> PeersInSum(const std::vector<PodMember>& participants) const;
+  std::vector<WorkerId> PeersInSum(const std::vector<PlacedMember>& participants) const;
 
   const WorkerId self_;
   const MeshOptions mesh_;

@@ -59,12 +59,13 @@ GroupReduce::GroupReduce(const protocol::Reduce& reduce, const WorkerId& self,
       elements_(own_.elements.size() / element_bytes_),
       send_(std::move(send)),
       thinning_(std::move(thinning)),
-      grid_(reduce_.participants.size(), reduce_.rows) {
+      grid_(reduce_.participants.size(), reduce_.rows, reduce_.regions) {
   SWARM_CHECK(thinning_.codec == nullptr || own_.type == checkpoint::ElementType::kF32,
               "a codec for a reduce of integers");
   seat_ = SeatOf(self);
   row_ = grid_.RowOf(seat_);
   column_ = grid_.ColumnOf(seat_);
+  region_ = grid_.RegionOf(seat_);
   if (reduce_.participants.size() == 1) return;  // the sum is the contribution: no buffer, no copy
   result_ = buffers.Take(own_.elements.size());
   if (thin()) residual_.reset(new float[elements_]());
@@ -74,7 +75,7 @@ GroupReduce::GroupReduce(const protocol::Reduce& reduce, const WorkerId& self,
   }
   if (!divided()) {
     CutIntoColumns();
-    if (grid_.rows() == 1 || own_chunks_.empty()) return;
+    if (grid_.rows() == 1 || own_chunks_.empty() || SendsOwn()) return;
     const Chunk& last = own_chunks_.back();
     partials_ =
         buffers.Take((last.offset + last.count - own_chunks_.front().offset) * element_bytes_);
@@ -140,7 +141,9 @@ void GroupReduce::ForEachChunk(std::size_t first_piece, std::size_t end_piece,
 void GroupReduce::AddOwnChunk(Range range) {
   Chunk chunk{range.offset, range.count, PieceAt(range.offset), {}, {}};
   chunk.row = {std::vector<std::optional<Bytes>>(grid_.RowSize(row_)), grid_.RowSize(row_) - 1};
-  chunk.column = {std::vector<std::optional<Bytes>>(grid_.rows()), grid_.rows()};
+  const std::size_t rows = grid_.RowsOf(region_).size(), regions = grid_.regions();
+  chunk.column = {std::vector<std::optional<Bytes>>(rows), rows};
+  chunk.regions = {std::vector<std::optional<Bytes>>(regions), regions};
   own_chunks_.push_back(std::move(chunk));
 }
 
@@ -208,9 +211,10 @@ void GroupReduce::Start() {
   if (grid_.OwnsPiece(seat_) && size > grid_.columns()) {
     Send(grid_.SeatAt(row_, grid_.columns()), Phase::kScatter, {}, Bytes());
   }
-  // The same: between two workers there may be no part of which one adds what the other has.
+  // The same: between two workers there may be no part of which one adds what the other has, and
+  // between those of two regions one may add nothing of the other's.
   for (const ReduceGrid::Seat seat : grid_.PeersOf(seat_)) {
-    if (divided()) Send(seat, Phase::kScatter, {}, Bytes());
+    if (divided() || grid_.RegionOf(seat) != region_) Send(seat, Phase::kScatter, {}, Bytes());
   }
   // Chunk by chunk over all owners of the row, beginning with the next one, so that every owner can
   // begin to sum at once and no owner is first for all participants.
@@ -248,14 +252,16 @@ bool GroupReduce::Contribute(ReduceGrid::Seat to) {
 void GroupReduce::SendPartials(ReduceGrid::Seat to) {
   Peer& peer = peers_[to];
   while (!peer.partials.empty()) {
-    const Chunk& chunk = own_chunks_[peer.partials.front()];
-    const std::uint64_t bytes = chunk.count * element_bytes_;
+    const std::uint64_t bytes = peer.partials.front().range.count * element_bytes_;
     if (!MaySend(peer, bytes)) return;
+    Partial partial = std::move(peer.partials.front());
     peer.partials.pop_front();
-    std::byte* at = partials_.get() + (chunk.offset - own_chunks_.front().offset) * element_bytes_;
-    Bytes payload = thin() ? Thinned(chunk.offset, {reinterpret_cast<float*>(at), chunk.count})
-                           : Bytes::Wrap(at, bytes, partials_);
-    Send(to, Phase::kScatter, {chunk.offset, chunk.count}, std::move(payload));
+    if (thin()) {
+      std::vector<float> values(partial.range.count);
+      std::memcpy(values.data(), partial.elements.data(), bytes);
+      partial.elements = Thinned(partial.range.offset, values);
+    }
+    Send(to, Phase::kScatter, partial.range, std::move(partial.elements));
   }
 }
 
@@ -293,21 +299,39 @@ Result<Bytes> GroupReduce::Elements(const Bytes& payload, std::uint64_t count) c
   return Bytes::Wrap(memory.get(), count * sizeof(float), memory);
 }
 
+std::pair<GroupReduce::Inputs*, std::size_t> GroupReduce::InputsFor(Chunk& chunk,
+                                                                    ReduceGrid::Seat from) {
+  if (grid_.RowOf(from) == row_) return {&chunk.row, grid_.ColumnOf(from)};
+  const std::size_t region = grid_.RegionOf(from);
+  if (region == region_) {
+    if (HeadOf(chunk.piece) != seat_) return {};
+    return {&chunk.column, grid_.NumberOf(grid_.RowOf(from))};
+  }
+  if (grid_.OwnerOf(chunk.piece) != seat_ || grid_.HeadOf(region, chunk.piece) != from) return {};
+  return {&chunk.regions, region};
+}
+
 Status GroupReduce::Scatter(ReduceGrid::Seat from, const ReduceChunk& chunk, const Bytes& payload) {
-  const bool tells = divided() || !grid_.OwnsPiece(seat_);
+  const bool tells = divided() || !grid_.OwnsPiece(seat_) || grid_.RegionOf(from) != region_;
   if (tells && payload.empty()) return Status();  // that the sender has begun
   Chunk* own = FindOwn(chunk.offset);
-  const bool same_row = grid_.RowOf(from) == row_;
-  if (own == nullptr || (!same_row && grid_.OwnerOf(own->piece) != seat_)) {
+  const auto [inputs, place] =
+      own == nullptr ? std::pair<Inputs*, std::size_t>() : InputsFor(*own, from);
+  if (inputs == nullptr) {
     return DataLoss("a contribution that fits no chunk that this worker sums");
   }
-  Inputs& inputs = same_row ? own->row : own->column;
-  const std::size_t place = same_row ? grid_.ColumnOf(from) : grid_.RowOf(from);
-  if (inputs.added || inputs.come[place]) return Status();
+  if (inputs->added || inputs->come[place]) return Status();
   // Decoded at once: a payload that cannot be decoded is the sender's fault, and must not spoil the
   // sum.
-  ASSIGN_OR_RETURN(inputs.come[place], Elements(payload, own->count));
-  if (--inputs.missing == 0) same_row ? AddRow(*own) : AddColumn(*own);
+  ASSIGN_OR_RETURN(inputs->come[place], Elements(payload, own->count));
+  if (--inputs->missing > 0) return Status();
+  if (inputs == &own->row) {
+    AddRow(*own);
+  } else if (inputs == &own->column) {
+    AddColumn(*own);
+  } else {
+    AddRegions(*own);
+  }
   return Status();
 }
 
@@ -321,9 +345,16 @@ std::vector<WorkerId> GroupReduce::Awaited() const {
     }
   }
   for (const Chunk& chunk : own_chunks_) {
-    if (any || grid_.rows() == 1 || grid_.OwnerOf(chunk.piece) != seat_) continue;
-    for (std::size_t row = 0; row < chunk.column.come.size(); ++row) {
-      if (!chunk.column.come[row]) miss(grid_.AdderOf(row, chunk.piece));
+    if (any || grid_.rows() == 1 || HeadOf(chunk.piece) != seat_) continue;
+    for (std::size_t i = 0; i < chunk.column.come.size(); ++i) {
+      const std::size_t row = grid_.RowsOf(region_)[i];
+      if (!chunk.column.come[i]) miss(grid_.AdderOf(row, chunk.piece));
+    }
+  }
+  for (const Chunk& chunk : own_chunks_) {
+    if (any || grid_.regions() == 1 || grid_.OwnerOf(chunk.piece) != seat_) continue;
+    for (std::size_t region = 0; region < chunk.regions.come.size(); ++region) {
+      if (!chunk.regions.come[region]) miss(grid_.HeadOf(region, chunk.piece));
     }
   }
   for (std::uint64_t at = 0; !any && at < elements_; at += ChunkAt(at).count) {
@@ -362,8 +393,14 @@ void GroupReduce::AddUp(std::byte* to, std::span<const std::byte* const> inputs,
 }
 
 void GroupReduce::AddRow(Chunk& chunk) {
+  const std::uint64_t bytes = chunk.count * element_bytes_;
+  const Bytes own = own_.elements.Slice(chunk.offset * element_bytes_, bytes);
+  if (SendsOwn()) {
+    chunk.row = {.come = {}, .added = true};
+    return PassOn(chunk, own);
+  }
   std::vector<float> compensated;
-  const std::byte* mine = own_.elements.data() + chunk.offset * element_bytes_;
+  const std::byte* mine = own.data();
   if (thin()) {
     compensated = Compensated({chunk.offset, chunk.count});
     mine = reinterpret_cast<const std::byte*>(compensated.data());
@@ -379,20 +416,46 @@ void GroupReduce::AddRow(Chunk& chunk) {
   AddUp(to, inputs, chunk.count);
   chunk.row = {.come = {}, .added = true};
   if (flat) return SendSum(chunk);
-  const ReduceGrid::Seat owner = grid_.OwnerOf(chunk.piece);
-  if (owner != seat_) {
-    peers_[owner].partials.push_back(static_cast<std::size_t>(&chunk - own_chunks_.data()));
-    return SendPartials(owner);
+  PassOn(chunk, Bytes::Wrap(to, bytes, partials_));
+}
+
+void GroupReduce::PassOn(Chunk& chunk, const Bytes& partial) {
+  const ReduceGrid::Seat head = HeadOf(chunk.piece);
+  if (head != seat_) {
+    peers_[head].partials.push_back({{chunk.offset, chunk.count}, partial});
+    return SendPartials(head);
   }
-  chunk.column.come[row_] = Bytes::Wrap(to, chunk.count * element_bytes_, partials_);
+  chunk.column.come[grid_.NumberOf(row_)] = partial;
   if (--chunk.column.missing == 0) AddColumn(chunk);
 }
 
 void GroupReduce::AddColumn(Chunk& chunk) {
   std::vector<const std::byte*> inputs;
   for (const auto& partial : chunk.column.come) inputs.push_back(partial->data());
-  AddUp(ResultAt(chunk.offset), inputs, chunk.count);
+  if (grid_.regions() == 1) {
+    AddUp(ResultAt(chunk.offset), inputs, chunk.count);
+    chunk.column = {.come = {}, .added = true};
+    return SendSum(chunk);
+  }
+  const std::uint64_t bytes = chunk.count * element_bytes_;
+  const std::shared_ptr<std::byte[]> sum(new std::byte[bytes]);
+  AddUp(sum.get(), inputs, chunk.count);
   chunk.column = {.come = {}, .added = true};
+  const Bytes of_region = Bytes::Wrap(sum.get(), bytes, sum);
+  const ReduceGrid::Seat owner = grid_.OwnerOf(chunk.piece);
+  if (owner != seat_) {
+    peers_[owner].partials.push_back({{chunk.offset, chunk.count}, of_region});
+    return SendPartials(owner);
+  }
+  chunk.regions.come[region_] = of_region;
+  if (--chunk.regions.missing == 0) AddRegions(chunk);
+}
+
+void GroupReduce::AddRegions(Chunk& chunk) {
+  std::vector<const std::byte*> inputs;
+  for (const auto& sum : chunk.regions.come) inputs.push_back(sum->data());
+  AddUp(ResultAt(chunk.offset), inputs, chunk.count);
+  chunk.regions = {.come = {}, .added = true};
   SendSum(chunk);
 }
 
@@ -407,10 +470,21 @@ void GroupReduce::SendSum(const Chunk& chunk) {
     if (second) Send(*second, Phase::kGather, range, payload);
     return;
   }
-  for (std::size_t i = 1; i < grid_.rows(); ++i) {
-    Send(grid_.AdderOf((row_ + i) % grid_.rows(), chunk.piece), Phase::kGather, range, payload);
+  // To the other regions first: that takes longest.
+  for (std::size_t i = 1; i < grid_.regions(); ++i) {
+    const std::size_t region = (region_ + i) % grid_.regions();
+    Send(grid_.HeadOf(region, chunk.piece), Phase::kGather, range, payload);
   }
+  SendToRegion(range, chunk.piece, payload);
   SendToRow(range, payload);
+}
+
+void GroupReduce::SendToRegion(Range range, std::size_t piece, const Bytes& payload) {
+  const std::vector<std::size_t>& rows = grid_.RowsOf(region_);
+  for (std::size_t i = 1; i < rows.size(); ++i) {
+    const std::size_t row = rows[(grid_.NumberOf(row_) + i) % rows.size()];
+    Send(grid_.AdderOf(row, piece), Phase::kGather, range, payload);
+  }
 }
 
 void GroupReduce::SendToRow(Range range, const Bytes& payload) {
@@ -424,7 +498,9 @@ std::optional<ReduceGrid::Seat> GroupReduce::SumSender(std::size_t piece) const 
   const ReduceGrid::Seat owner = OwnerOf(piece);
   if (divided()) return seconds_[piece] == seat_ ? std::optional(owner) : std::nullopt;
   if (owner == seat_) return std::nullopt;
-  return grid_.ColumnOfPiece(piece) == column_ ? owner : grid_.AdderOf(row_, piece);
+  if (grid_.ColumnOfPiece(piece) != column_) return grid_.AdderOf(row_, piece);
+  const ReduceGrid::Seat head = HeadOf(piece);
+  return head == seat_ ? owner : head;
 }
 
 Status GroupReduce::Gather(ReduceGrid::Seat from, const ReduceChunk& chunk, const Bytes& payload) {
@@ -442,6 +518,7 @@ Status GroupReduce::Gather(ReduceGrid::Seat from, const ReduceChunk& chunk, cons
   }
   gathered_.insert(range.offset);
   missing_elements_ -= range.count;
+  if (grid_.RegionOf(from) != region_) SendToRegion(range, PieceAt(range.offset), payload);
   if (grid_.RowOf(from) != row_) SendToRow(range, payload);
   return Status();
 }

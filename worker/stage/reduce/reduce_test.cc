@@ -33,12 +33,13 @@ std::span<const T> ElementsOf(const Bytes& bytes) {
 template <typename T>
 struct Ring {
   /// `part_sizes`: each part has two holders, which take turns (one, where there is one
-  /// participant).
+  /// participant). `regions`: of the rows.
   Ring(std::size_t ranks, std::size_t elements, std::uint64_t seed, std::size_t rows = 1,
-       const std::vector<std::uint64_t>& part_sizes = {})
+       const std::vector<std::uint64_t>& part_sizes = {}, std::vector<std::uint64_t> regions = {})
       : rng(seed) {
     protocol::Reduce reduce;
     reduce.rows = rows;
+    reduce.regions = std::move(regions);
     for (std::size_t p = 0; p < part_sizes.size(); ++p) {
       const auto holder = [&](std::size_t i) { return WorkerId("w" + std::to_string(i % ranks)); };
       reduce.holders.push_back({holder(p), ranks > 1 ? holder(p + 1) : WorkerId()});
@@ -59,6 +60,7 @@ struct Ring {
           buffers,
           [this, self](const WorkerId& to, ReduceChunk chunk, Bytes bytes) {
             bytes_sent += bytes.size();
+            bytes_by_pair[{self, to}] += bytes.size();
             flying.push_back({self, to, chunk, std::move(bytes)});
           },
           Thinning{}, part_sizes));
@@ -84,6 +86,7 @@ struct Ring {
   std::vector<std::unique_ptr<GroupReduce>> parts;
   std::deque<Flying> flying;
   std::size_t bytes_sent = 0;
+  std::map<std::pair<WorkerId, WorkerId>, std::size_t> bytes_by_pair;
 };
 
 template <typename T>
@@ -164,6 +167,77 @@ TYPED_TEST(ElementReduceTest, InAGridToo) {
   }
 }
 
+/// The seating of participants in regions of so many each, and the region of each seat.
+struct Regions {
+  explicit Regions(const std::vector<std::size_t>& sizes) {
+    std::vector<protocol::PlacedMember> members;
+    for (std::size_t region = 0; region < sizes.size(); ++region) {
+      for (std::size_t i = 0; i < sizes[region]; ++i) {
+        const std::string name = std::to_string(region);
+        members.push_back({WorkerId(name + "-" + std::to_string(i)), "", name});
+      }
+    }
+    seating = protocol::SeatByPlace(members);
+    for (const WorkerId& id : seating.seats) of_seat.push_back(id.value.front());
+  }
+  std::size_t seats() const { return seating.seats.size(); }
+  /// What has crossed, of workers that are named by their seats.
+  std::size_t Across(const std::map<std::pair<WorkerId, WorkerId>, std::size_t>& bytes) const {
+    const auto region = [&](const WorkerId& id) { return of_seat[std::stoul(id.value.substr(1))]; };
+    std::size_t across = 0;
+    for (const auto& [pair, sent] : bytes) {
+      if (region(pair.first) != region(pair.second)) across += sent;
+    }
+    return across;
+  }
+
+  protocol::Seating seating;
+  std::vector<char> of_seat;
+};
+
+TYPED_TEST(ElementReduceTest, OverRegionsTooAndNoByteCrossesThatNeedNot) {
+  for (const std::vector<std::size_t>& sizes : std::vector<std::vector<std::size_t>>{
+           {1, 1}, {2, 1}, {4, 4, 4}, {5, 1, 3}, {2, 2, 2, 2}, {20, 9}}) {
+    const Regions regions(sizes);
+    const std::size_t ranks = regions.seats();
+    for (const std::size_t elements : {1, 33, 1000, 600'000}) {
+      if (elements > 1000 && ranks > 12) continue;
+      Ring<TypeParam> ring(ranks, elements, ranks * 1000 + elements, regions.seating.rows, {},
+                           regions.seating.regions);
+      ring.Run();
+      std::vector<TypeParam> exact(elements);
+      for (const auto& input : ring.inputs) {
+        for (std::size_t i = 0; i < elements; ++i) exact[i] += input[i];
+      }
+      const auto first = ElementsOf<TypeParam>(ring.parts[0]->result());
+      for (const auto& part : ring.parts) {
+        ASSERT_TRUE(part->done()) << ranks << " participants, " << elements << " elements";
+        ASSERT_TRUE(std::ranges::equal(ElementsOf<TypeParam>(part->result()), first));
+        EXPECT_TRUE(part->Awaited().empty());
+      }
+      for (std::size_t i = 0; i < elements; ++i) {
+        if constexpr (std::is_same_v<TypeParam, float>) {
+          ASSERT_NEAR(first[i], exact[i], 0x1p60 * 1e-5);
+        } else {
+          ASSERT_EQ(first[i], exact[i]) << "integers are the same in any order";
+        }
+      }
+      EXPECT_EQ(regions.Across(ring.bytes_by_pair),
+                protocol::LeastCrossings(sizes.size()) * elements * sizeof(TypeParam));
+      EXPECT_EQ(ring.bytes_sent, 2 * (ranks - 1) * elements * sizeof(TypeParam)) << "as in a ring";
+    }
+  }
+}
+
+TYPED_TEST(ElementReduceTest, FlatThreeRegionsOfFourExchangeFourTimesAsManyBytes) {
+  const Regions regions({4, 4, 4});
+  constexpr std::size_t kElements = 12 * 16 * 100;  // pieces are equal
+  Ring<TypeParam> flat(12, kElements, 1);
+  flat.Run();
+  EXPECT_EQ(regions.Across(flat.bytes_by_pair),
+            4 * protocol::LeastCrossings(3) * kElements * sizeof(TypeParam));
+}
+
 TYPED_TEST(ElementReduceTest, AWorkerSendsAsMuchAsInARing) {
   for (const std::size_t rows : {1, 2}) {
     Ring<TypeParam> ring(4, 1 << 20, 1, rows);
@@ -214,6 +288,8 @@ class ThinReduceTest
   std::vector<float> Step(std::uint64_t step, bool keep_residuals = true) {
     protocol::Reduce reduce;
     reduce.rows = part_sizes_.empty() ? protocol::ChooseRows(ranks_, 3) : 1;
+    if (regions_.size() > 1) reduce.rows = regions_.size();
+    reduce.regions = regions_;
     const auto holder = [&](std::size_t i) { return "w" + std::to_string(i % ranks_); };
     for (std::size_t p = 0; p < part_sizes_.size(); ++p) {
       reduce.holders.push_back({WorkerId(holder(p)), WorkerId(holder(p + 1))});
@@ -291,6 +367,7 @@ class ThinReduceTest
   BufferPool buffers_;
   std::vector<Bytes> residuals_ = std::vector<Bytes>(ranks_);
   std::vector<std::uint64_t> part_sizes_;  // none: parts have no holders
+  std::vector<std::uint64_t> regions_;     // of rows; none: there is one region
   std::size_t bytes_sent_ = 0;
   float bad_ = 0;
 };
@@ -308,6 +385,15 @@ TEST_P(ThinReduceTest, WherePartsHaveHoldersTheNextStepMakesUpForItToo) {
   const double whole = ErrorAfter(1, /*keep_residuals=*/false);
   part_sizes_ = {1, 40000, 29999};
   EXPECT_LT(ErrorAfter(60, /*keep_residuals=*/true), 2 * whole);
+}
+
+TEST_P(ThinReduceTest, OverRegionsTheNextStepMakesUpForItToo) {
+  const double whole = ErrorAfter(1, /*keep_residuals=*/false);
+  for (const auto& regions : {std::vector<std::uint64_t>{0, 1}, {1, 0, 2}}) {
+    regions_ = regions;
+    residuals_.assign(ranks_, {});
+    EXPECT_LT(ErrorAfter(60, /*keep_residuals=*/true), 2 * whole);
+  }
 }
 
 TEST_P(ThinReduceTest, ItSendsAsFewBytesAsItsCodec) {

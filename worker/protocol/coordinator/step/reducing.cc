@@ -32,14 +32,17 @@ void Reducing::Ask(Step step, StepState& state, const ReduceGroup& group, Turn& 
   progress.awaiting.clear();
   progress.claims.clear();
   Reduce reduce{job_.options.term, job_.generation, step, group.index, *progress.k};
-  std::vector<PodMember> participants;
+  std::vector<PlacedMember> participants;
   for (const StageIndex stage : group.stages) {
     const std::vector<WorkerId>& replicas = members_.Replicas(stage);
     for (Participant& participant : state.ledger.Claims(stage, replicas)) {
       progress.claims.push_back(std::move(participant));
     }
     reduce.level = std::max(reduce.level, state.levels[stage.value]);
-    for (const WorkerId& id : replicas) participants.push_back({id, members_.At(id).member.pod});
+    for (const WorkerId& id : replicas) {
+      const Member& member = members_.At(id).member;
+      participants.push_back({id, member.pod, member.region});
+    }
   }
   progress.holders.clear();
   Seating seating;
@@ -47,12 +50,13 @@ void Reducing::Ask(Step step, StepState& state, const ReduceGroup& group, Turn& 
     reduce.holders = progress.holders =
         members_.holders().Choose(group.index, ChooseCandidates(group.stages.front()));
     // One row, since any two may have to exchange data.
-    for (PodMember& member : participants) seating.seats.push_back(std::move(member.id));
+    for (PlacedMember& member : participants) seating.seats.push_back(std::move(member.id));
   } else {
-    seating = SeatByPod(participants, job_.options.flat_reduce_max);
+    seating = SeatByPlace(participants, job_.options.flat_reduce_max);
   }
   progress.participants = reduce.participants = std::move(seating.seats);
   progress.rows = reduce.rows = seating.rows;
+  progress.regions = reduce.regions = std::move(seating.regions);
   for (const Participant& participant : progress.claims) {
     reduce.claims = participant.claims;
     turn.Tell(participant.worker, reduce);

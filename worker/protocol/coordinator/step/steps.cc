@@ -18,7 +18,7 @@ bool ReduceState::Exchange(const WorkerId& a, const WorkerId& b) const {
   const auto at_a = std::ranges::find(participants, a), at_b = std::ranges::find(participants, b);
   if (at_a == participants.end() || at_b == participants.end()) return false;
   const auto seat = [&](auto at) { return static_cast<std::size_t>(at - participants.begin()); };
-  return ReduceGrid(participants.size(), rows).Exchange(seat(at_a), seat(at_b));
+  return ReduceGrid(participants.size(), rows, regions).Exchange(seat(at_a), seat(at_b));
 }
 
 StepState* Steps::Find(Step step) {

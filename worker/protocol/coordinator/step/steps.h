@@ -36,6 +36,7 @@ struct ReduceState {
   std::map<WorkerId, Reduced> reports;    ///< of k
   std::vector<WorkerId> participants;     ///< by seat (ReduceGrid)
   std::size_t rows = 1;                   ///< in which they sit
+  std::vector<std::uint64_t> regions;     ///< of the rows, if there are several
   std::vector<Participant> claims;        ///< that k names
   std::vector<PartHolders> holders;       ///< by part, where the group is divided
   std::map<WorkerId, Awaiting> awaiting;  ///< last reports of participants that wait for chunks

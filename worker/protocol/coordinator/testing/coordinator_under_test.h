@@ -118,8 +118,9 @@ class CoordinatorTest : public testing::Test {
   Coordinator& coordinator() { return *coordinator_; }
 
   CoordinatorOptions options_ = WithoutStops();
-  std::map<std::string, std::string> pods_;  ///< of workers, by name; the others have none
-  std::uint64_t boundary_bytes_ = 0;         ///< that workers report
+  std::map<std::string, std::string> pods_;     ///< of workers, by name; the others have none
+  std::map<std::string, std::string> regions_;  ///< of workers, by name; else unknown
+  std::uint64_t boundary_bytes_ = 0;            ///< that workers report
   Timepoint now_{std::chrono::hours(1)};
 
  private:
