@@ -7,7 +7,7 @@ namespace swarm::protocol {
 
 Fetcher::Fetcher(FetcherOptions options) : options_(std::move(options)) {
   for (const WorkerId& id : options_.donors) {
-    if (Find(id) == nullptr) donors_.push_back({.id = id});
+    if (Find(id) == nullptr) donors_.push_back({.id = id, .far = options_.far.contains(id)});
   }
   NoticeFailure();
 }
@@ -106,7 +106,7 @@ std::uint64_t Fetcher::AsksOf(std::uint64_t piece, const Donor& donor) const {
 bool Fetcher::IsBest(const Donor& donor, std::uint64_t piece) const {
   const auto rank = [&](const Donor& each) {
     const std::uint64_t asks = AsksOf(piece, each);
-    return std::tuple(asks >= options_.asks_max, each.silent > 0, asks);
+    return std::tuple(asks >= options_.asks_max, each.silent > 0, asks, each.far);
   };
   return std::ranges::none_of(donors_, [&, mine = rank(donor)](const Donor& other) {
     return other.gone.empty() && rank(other) < mine;

@@ -19,7 +19,10 @@ namespace swarm::protocol {
 
 struct FetcherOptions {
   std::vector<WorkerId> donors;  ///< in the order in which they are asked first
-  std::uint64_t owed_max = 4;    ///< pieces that one donor owes at a time
+  /// Of these: asked for a piece only when each other one was asked for it as often, is silent or
+  /// is gone.
+  std::set<WorkerId> far = {};
+  std::uint64_t owed_max = 4;  ///< pieces that one donor owes at a time
   /// A donor that owes pieces and has sent none for so long is silent. Others are asked for them,
   /// and it is asked for more only when all donors are silent, or it has spoken again.
   Duration patience = std::chrono::seconds(5);
@@ -61,6 +64,7 @@ class Fetcher {
  private:
   struct Donor {
     WorkerId id;
+    bool far = false;
     std::set<std::uint64_t> owed;
     Timepoint heard;  ///< last, or began to owe
     std::uint64_t silent = 0;

@@ -40,6 +40,28 @@ TEST(FetcherTest, AsksAllDonorsAtOnceAndNoneForMoreThanItMayOwe) {
   EXPECT_THAT(fetcher.Next(At(1)), ElementsAre(Ask{kBob, 6})) << "who is quick gets more";
 }
 
+TEST(FetcherTest, AsksAFarDonorOnlyForWhatNoNearOneGives) {
+  Fetcher fetcher({.donors = {kAda, kBob, kCal}, .far = {kAda}, .owed_max = 2});
+  fetcher.Want(6);
+  EXPECT_THAT(fetcher.Next(At(0)),
+              ElementsAre(Ask{kBob, 0}, Ask{kCal, 1}, Ask{kBob, 2}, Ask{kCal, 3}));
+  fetcher.OnPiece(kBob, 0, true, At(1));
+  EXPECT_THAT(fetcher.Next(At(1)), ElementsAre(Ask{kBob, 4})) << "however busy they are";
+  fetcher.OnPiece(kCal, 1, false, At(1));
+  EXPECT_THAT(fetcher.Next(At(1)), ElementsAre(Ask{kCal, 5}))
+      << "Bob owes enough, and is not asked";
+  fetcher.OnGone(kBob, "connection reset");
+  fetcher.OnGone(kCal, "connection reset");
+  EXPECT_THAT(fetcher.Next(At(1)), ElementsAre(Ask{kAda, 1}, Ask{kAda, 2}));
+}
+
+TEST(FetcherTest, AsksAFarDonorWhereNearOnesAreSilent) {
+  Fetcher fetcher({.donors = {kAda, kBob}, .far = {kAda}});
+  fetcher.Want(1);
+  EXPECT_THAT(fetcher.Next(At(0)), ElementsAre(Ask{kBob, 0}));
+  EXPECT_THAT(fetcher.Next(At(5)), ElementsAre(Ask{kAda, 0}));
+}
+
 TEST(FetcherTest, IsDoneWhenAllIsHere) {
   Fetcher fetcher = MakeFetcher({kAda}, 1);
   fetcher.Next(At(0));

@@ -20,6 +20,15 @@ std::vector<WorkerId> ReplicasOf(const Roster& roster, StageIndex stage, const W
   return replicas;
 }
 
+std::set<WorkerId> FarFrom(const std::string& region, const std::vector<WorkerId>& ids,
+                           const std::vector<Member>& members) {
+  std::set<WorkerId> far(ids.begin(), ids.end());
+  for (const Member& member : members) {
+    if (member.region == region) far.erase(member.id);
+  }
+  return far.size() == ids.size() ? std::set<WorkerId>() : far;
+}
+
 void Apply(const RosterChange& change, Roster* roster) {
   roster->term = change.term;
   roster->generation = change.generation;

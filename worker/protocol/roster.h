@@ -1,6 +1,8 @@
 // A roster and its changes (docs/protocol.md, rule 15). Pure.
 #pragma once
 
+#include <set>
+#include <string>
 #include <vector>
 
 #include "worker/protocol/messages/control.h"
@@ -26,6 +28,11 @@ const Member* FindMember(const Roster& roster, const WorkerId& id);
 /// among its donors.
 std::vector<WorkerId> ReplicasOf(const Roster& roster, StageIndex stage, const WorkerId& self,
                                  const std::vector<Member>& donors);
+
+/// Of `ids`, those that are in another region than `region`; none, if all are. Who is not among the
+/// members is in a region without a name.
+std::set<WorkerId> FarFrom(const std::string& region, const std::vector<WorkerId>& ids,
+                           const std::vector<Member>& members);
 
 /// Makes the roster that of the change's epoch. Requires that it is that of the epoch before.
 void Apply(const RosterChange& change, Roster* roster);

@@ -471,11 +471,13 @@ void ReplicaRunner::Do(const protocol::action::FetchGradients& a) {
     if (divided != nullptr && divided->group == group.index) continue;
     groups.push_back({group.index, bytes.at(group.index)});
   }
+  const protocol::Roster& roster = replica_->roster();
+  const std::vector<WorkerId> donors =
+      protocol::ReplicasOf(roster, welcome_.stage, parts_.options.id, welcome_.donors);
   StepFetch& step = gradient_fetches_[a.record.step];
   step.charge = MemoryCharge(&parts_.memory, MemoryKind::kKeptSums, step_bytes_);
   step.fetch = std::make_unique<GradientFetch>(
-      a.record, groups,
-      protocol::ReplicasOf(replica_->roster(), welcome_.stage, parts_.options.id, welcome_.donors),
+      a.record, groups, donors,
       [this](const WorkerId& to, const protocol::Fetch& request) {
         parts_.host.Send(to, Lane::kData, request, {});
       },
@@ -484,7 +486,9 @@ void ReplicaRunner::Do(const protocol::action::FetchGradients& a) {
         parts_.control.Post([this, record, gradients = std::move(gradients)]() mutable {
           OnGradients(record, std::move(gradients));
         });
-      });
+      },
+      protocol::FarFrom(parts_.options.region, donors,
+                        roster.members.empty() ? welcome_.donors : roster.members.elements()));
   step.fetch->OnTick(Clock::now());
 }
 

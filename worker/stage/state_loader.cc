@@ -56,7 +56,7 @@ void StateLoader::BeginCopy() {
           Load(*std::move(tensors));
         });
       },
-      MemoryForState(job_));
+      MemoryForState(job_), options_.region);
   fetch_->OnTick(Clock::now());
 }
 

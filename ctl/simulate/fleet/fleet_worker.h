@@ -114,8 +114,8 @@ class FleetWorker {
   /// Carries `event` out later, unless the process or its state is gone by then.
   void Later(Duration delay, std::function<void()> event);
   double Jittered(double seconds);
-  /// The others of the stage.
-  std::vector<protocol::WorkerId> Replicas() const;
+  /// Asks the others of the stage, the near ones first.
+  protocol::Fetcher FetcherFromReplicas() const;
   protocol::GroupIndex group() const { return protocol::GroupIndex(stage_.value); }
   /// Of the state of this stage at that version: the same at all replicas.
   Digest StateDigest(protocol::Version version) const;

@@ -31,19 +31,22 @@ double PieceBytes(double bytes, std::uint64_t piece) {
 
 }  // namespace
 
-std::vector<WorkerId> FleetWorker::Replicas() const {
-  return protocol::ReplicasOf(replica_ ? replica_->roster() : protocol::Roster(), stage_,
-                              identity_.id, donors_);
+protocol::Fetcher FleetWorker::FetcherFromReplicas() const {
+  const protocol::Roster roster = replica_ ? replica_->roster() : protocol::Roster();
+  std::vector<WorkerId> donors = protocol::ReplicasOf(roster, stage_, identity_.id, donors_);
+  std::set<WorkerId> far = protocol::FarFrom(
+      machines_.region, donors, roster.members.empty() ? donors_ : roster.members.elements());
+  return protocol::Fetcher({.donors = std::move(donors), .far = std::move(far)});
 }
 
 void FleetWorker::BeginCopy(const protocol::Welcome& welcome) {
-  copy_.emplace(StateCopy{welcome, protocol::Fetcher({.donors = Replicas()})});
+  copy_.emplace(StateCopy{welcome, FetcherFromReplicas()});
   copy_->fetcher.Want(PieceCount(world_.fleet.job.StateBytes(stage_.value)));
   AskForPieces();
 }
 
 void FleetWorker::Do(const protocol::action::FetchGradients& a) {
-  protocol::Fetcher fetcher({.donors = Replicas()});
+  protocol::Fetcher fetcher = FetcherFromReplicas();
   fetcher.Want(PieceCount(world_.fleet.job.GradientBytes(stage_.value)));
   gradient_copies_.erase(a.record.step);
   gradient_copies_.emplace(a.record.step, GradientCopy{a.record, std::move(fetcher)});

@@ -4,6 +4,8 @@
 #include <string>
 #include <utility>
 
+#include "worker/protocol/roster.h"
+
 namespace swarm::stage {
 
 using protocol::Fetch;
@@ -22,11 +24,11 @@ std::vector<WorkerId> IdsOf(const std::vector<protocol::Member>& members) {
 }  // namespace
 
 StateFetch::StateFetch(const protocol::Welcome& welcome, SendFetch send, Done done,
-                       MakeMemory make_memory)
+                       MakeMemory make_memory, const std::string& region)
     : pieces_(
           {.generation = welcome.generation, .kind = FetchKind::kState, .version = welcome.version},
           welcome.state, std::nullopt, IdsOf(welcome.donors), std::move(send),
-          std::move(make_memory)),
+          std::move(make_memory), protocol::FarFrom(region, IdsOf(welcome.donors), welcome.donors)),
       done_(std::move(done)) {}
 
 void StateFetch::OnTick(Timepoint now) {
@@ -55,7 +57,8 @@ void StateFetch::Conclude() {
 }
 
 GradientFetch::GradientFetch(const protocol::CommitRecord& record, const std::vector<Group>& groups,
-                             std::vector<WorkerId> donors, SendFetch send, Done done)
+                             std::vector<WorkerId> donors, SendFetch send, Done done,
+                             const std::set<WorkerId>& far)
     : done_(std::move(done)) {
   if (record.skip) return;
   // Small gradients have one piece. This spreads them over the donors.
@@ -74,7 +77,7 @@ GradientFetch::GradientFetch(const protocol::CommitRecord& record, const std::ve
                                .version = protocol::Version(record.step.value),
                                .group = group.index,
                                .k = result->k},
-                         result->digest, group.bytes, donors, send);
+                         result->digest, group.bytes, donors, send, MakeHeapMemory, far);
   }
 }
 

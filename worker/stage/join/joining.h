@@ -9,6 +9,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "base/bytes.h"
@@ -28,8 +30,10 @@ class StateFetch {
   /// of the whole state.
   using Done = std::function<void(Result<checkpoint::TensorLookup>)>;
 
+  /// `region`: where this worker is. Donors elsewhere are asked only for what those there do not
+  /// give.
   StateFetch(const protocol::Welcome& welcome, SendFetch send, Done done,
-             MakeMemory make_memory = MakeHeapMemory);
+             MakeMemory make_memory = MakeHeapMemory, const std::string& region = {});
 
   void OnTick(Timepoint now);
   /// False: `fetched` does not belong to this fetch.
@@ -54,9 +58,11 @@ class GradientFetch {
   /// One buffer a group, in their order, aligned for any element; none if the record skips.
   using Done = std::function<void(Result<std::vector<Bytes>>)>;
 
-  /// `donors`: replicas of the stage. `done` gets kInvalidArgument if the record lacks a group.
+  /// `donors`: replicas of the stage; `far`: those that are asked only for what the others do not
+  /// give. `done` gets kInvalidArgument if the record lacks a group.
   GradientFetch(const protocol::CommitRecord& record, const std::vector<Group>& groups,
-                std::vector<protocol::WorkerId> donors, SendFetch send, Done done);
+                std::vector<protocol::WorkerId> donors, SendFetch send, Done done,
+                const std::set<protocol::WorkerId>& far = {});
 
   void OnTick(Timepoint now);
   /// False: `fetched` does not belong to this fetch.

@@ -178,6 +178,27 @@ TEST_F(JoiningTest, TheStateComesFromAllDonors) {
   for (const auto& [id, donor] : donors_) EXPECT_GE(served_bytes_[id], kPieceBytes) << id.value;
 }
 
+TEST_F(JoiningTest, TheStateComesFromNearDonorsIfThereAreAny) {
+  const auto tensors = StateOf(1);
+  const auto state = Cut(tensors);
+  PinEverywhere(state);
+  protocol::Welcome welcome = WelcomeTo(state->digest());
+  welcome.donors.at(0).region = "us";
+  welcome.donors.at(1).region = welcome.donors.at(2).region = "eu";
+  for (const std::string region : {"eu", "asia"}) {
+    served_bytes_.clear();
+    state_.reset();
+    state_fetch_.emplace(
+        welcome, Sender(),
+        [this](Result<checkpoint::TensorLookup> result) { state_ = std::move(result); },
+        MakeHeapMemory, region);
+    state_fetch_->OnTick(now_);
+    Serve(*state_fetch_);
+    ExpectState(tensors);
+    EXPECT_EQ(served_bytes_.contains(welcome.donors.at(0).id), region == "asia") << region;
+  }
+}
+
 TEST_F(JoiningTest, ACorruptPieceComesFromAnotherDonor) {
   const auto tensors = StateOf(1);
   const auto state = Cut(tensors);

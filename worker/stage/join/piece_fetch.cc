@@ -25,13 +25,14 @@ Result<std::shared_ptr<std::byte>> MakeHeapMemory(std::uint64_t bytes) {
 }
 
 PieceFetch::PieceFetch(const Fetch& what, const Digest& digest, std::optional<std::uint64_t> bytes,
-                       std::vector<WorkerId> donors, SendFetch send, MakeMemory make_memory)
+                       std::vector<WorkerId> donors, SendFetch send, MakeMemory make_memory,
+                       std::set<WorkerId> far)
     : what_(what),
       digest_(digest),
       bytes_(bytes),
       send_(std::move(send)),
       make_memory_(std::move(make_memory)),
-      fetcher_({.donors = std::move(donors), .patience = kDonorPatience}) {
+      fetcher_({.donors = std::move(donors), .far = std::move(far), .patience = kDonorPatience}) {
   fetcher_.Want(1);
 }
 

@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -38,10 +39,11 @@ Result<std::shared_ptr<std::byte>> MakeHeapMemory(std::uint64_t bytes);
 class PieceFetch {
  public:
   /// `what` names the state or gradient, of kind kState or kGradient; its `piece` is ignored.
-  /// `digest` is that of the index; `bytes` is the expected size, where that is known.
+  /// `digest` is that of the index; `bytes` is the expected size, where that is known. `far`: the
+  /// donors that are asked only for what the others do not give.
   PieceFetch(const protocol::Fetch& what, const Digest& digest, std::optional<std::uint64_t> bytes,
              std::vector<protocol::WorkerId> donors, SendFetch send,
-             MakeMemory make_memory = MakeHeapMemory);
+             MakeMemory make_memory = MakeHeapMemory, std::set<protocol::WorkerId> far = {});
 
   /// To be called at once, which sends the first requests, and then a few times a second.
   void OnTick(Timepoint now);
