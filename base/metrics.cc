@@ -142,8 +142,8 @@ constexpr std::array<MetricDefinition, kMetricCount> kCatalogue{{
      "Stage that the worker serves, from 0; -1 while it has none"},
     {Metric::kWorkerRegionBytes, "swarmjob_worker_region_bytes_total", kCounter, kStageWorker,
      kWorkerRegions,
-     "Payload bytes of activations and gradients sent, by the regions of the sender and of the "
-     "receiver"},
+     "Payload bytes of activations, gradients and sums sent, by the regions of the sender and of "
+     "the receiver"},
     {Metric::kNetSentBytes, "swarmjob_net_sent_bytes_total", kCounter, kBoth, kProgram,
      "Bytes sent to all peers, headers and payloads"},
     {Metric::kNetReceivedBytes, "swarmjob_net_received_bytes_total", kCounter, kBoth, kProgram,

@@ -104,6 +104,13 @@ void AddPlacement(CLI::App* command, RunOptions* options) {
                       "Devices of this machine, as in cuda:0,cuda:1: a worker computes on each, and"
                       " the workers of one list share a pod (default: workers alone, on the CPU)");
   command
+      ->add_option("--regions", options->regions,
+                   "Regions in which the workers of this machine are said to be, in turns, as in"
+                   " eu,us: to see how a job behaves over regions (default: $SWARM_REGION, or"
+                   " local)")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  command
       ->add_option("--threads-per-worker", options->threads_per_worker,
                    "Compute threads of each worker (default: cores / workers, at least 1)")
       ->check(CLI::Range(1, 1024));

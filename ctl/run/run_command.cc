@@ -521,6 +521,7 @@ ExitCode RunJob(const RunOptions& options, std::FILE* out, std::FILE* err) {
   RunPlan plan = *std::move(joinable);
   plan.out = folder->path();
   plan.devices = *std::move(devices);
+  plan.regions = options.regions;
   plan.threads_per_worker =
       ThreadsPerWorker(options, std::max<std::uint64_t>(plan.workers_here(), 1));
   plan.memory = UsableMemory();

@@ -38,6 +38,7 @@ struct RunOptions {
   std::filesystem::path out;             ///< empty: out/NAME
   std::string workers;                   ///< see api/model/layout.h
   std::string devices;                   ///< of each pod, as in cuda:0,cuda:1; empty: no pods
+  std::vector<std::string> regions;      ///< in which the workers are, in turns; empty: in none
   std::uint64_t threads_per_worker = 0;  ///< 0: cores / workers, at least 1
   bool resume = false;
   bool json = false;

@@ -75,6 +75,10 @@ WorkerFlags StageFlags(const RunPlan& plan, const std::optional<IdentityFiles>& 
   if (plan.profile) flags.profile = (plan.profile_directory() / id).string();
   flags.threads = static_cast<int>(plan.threads_per_worker);
   flags.memory = plan.memory / std::max<std::uint64_t>(plan.workers_here(), 1);
+  if (!plan.regions.empty()) {
+    const std::uint64_t number = std::stoull(id.substr(id.rfind('-') + 1));
+    flags.region = plan.regions[number % plan.regions.size()];
+  }
   if (devices.size() == 1) flags.device = devices.front();
   if (devices.size() > 1) flags.devices = devices;
   return flags;

@@ -24,6 +24,8 @@ struct RunPlan {
   /// Of each pod: its workers compute on one each, and share a process that starts them. Empty or
   /// one: a worker is alone.
   std::vector<std::string> devices;
+  /// In which the workers (or pods) of this machine are said to be, in turns; empty: in none.
+  std::vector<std::string> regions;
   std::uint64_t threads_per_worker = 1;
   std::uint64_t memory = 0;  ///< bytes of this machine; the workers have equal parts of it
   std::string job_uid;
@@ -68,7 +70,8 @@ struct RunPlan {
 WorkerFlags TrainerFlags(const RunPlan& plan, const std::optional<IdentityFiles>& identity,
                          std::uint64_t term, const std::string& listen);
 
-/// A worker, or a pod of one for each device, that joins the trainer at `trainer_address`.
+/// A worker, or a pod of one for each device, that joins the trainer at `trainer_address`. Where
+/// there are regions, its number at the end of `id` chooses one.
 WorkerFlags StageFlags(const RunPlan& plan, const std::optional<IdentityFiles>& identity,
                        const std::string& id, const std::vector<std::string>& devices,
                        const std::string& trainer_address);

@@ -88,6 +88,14 @@ TEST(RunPlanTest, ProgramsFollowTheRulesOfADisturbedNetwork) {
   EXPECT_EQ(TrainerFlags(plan, std::nullopt, 1, "").chaos_file, "out/x/chaos.rules");
 }
 
+TEST(RunPlanTest, WorkersAreInTheRegionsInTurns) {
+  RunPlan plan = PlanOf();
+  EXPECT_EQ(StageFlags(plan, std::nullopt, "worker-1", {}, "host:1").region, "local");
+  plan.regions = {"eu", "us", "asia"};
+  EXPECT_EQ(StageFlags(plan, std::nullopt, "worker-1", {}, "host:1").region, "us");
+  EXPECT_EQ(StageFlags(plan, std::nullopt, "worker-12", {}, "host:1").region, "eu");
+}
+
 TEST(RunPlanTest, CountsItsWorkers) {
   EXPECT_EQ(PlanOf().workers(), 6u);
   EXPECT_EQ(PlanOf().pods(), 6u);

@@ -1,4 +1,5 @@
 // A run of real processes computes what one process computes.
+#include "base/metrics/testing/scrape.h"
 #include "tests/system/system_test.h"
 
 namespace swarm::tests {
@@ -69,6 +70,38 @@ TEST_F(SystemRunTest, WorkersThatSharePodsHaveTheLossesOfOneProcess) {
   ASSERT_EQ(ExitCode(), 0) << Output();
   ExpectReferenceLosses();
   EXPECT_THAT(Programs(), testing::IsEmpty());
+}
+
+TEST_F(SystemRunTest, WorkersOfTwoRegionsHaveTheLossesOfOneProcess) {
+  StartRun({"--workers", "0=4,1=2,2=1", "--regions", "eu,us"});
+  ASSERT_EQ(ExitCode(), 0) << Output();
+  ExpectReferenceLosses();
+}
+
+TEST_F(SystemRunTest, WorkersOfTwoRegionsSumWithinEachBeforeAByteCrosses) {
+  job_.spec.pipeline.stages = 1;
+  job_.spec.training.maxSteps = kNeverReached;
+  StartRun({"--workers", "0=4", "--regions", "eu,us"});
+  AwaitSteps(5);
+  double across = 0, all = 0;
+  for (int i = 0; i < 4; ++i) {
+    const std::string address = Content("out/metrics/worker-" + std::to_string(i));
+    std::istringstream lines(metrics::Scrape(address.substr(0, address.find('\n'))));
+    for (std::string line; std::getline(lines, line);) {
+      if (!line.starts_with("swarmjob_worker_region_bytes_total{")) continue;
+      const double bytes = std::stod(line.substr(line.rfind(' ')));
+      all += bytes;
+      const bool to_eu = line.find("destination_region=\"eu\"") != line.npos;
+      const bool from_eu = line.find("source_region=\"eu\"") != line.npos;
+      across += to_eu != from_eu ? bytes : 0;
+    }
+  }
+  // Each element crosses twice, and six times it goes from one worker to another. Flat, four of the
+  // six would cross. The sum that is being made may be half sent.
+  EXPECT_GT(across, 0);
+  EXPECT_LT(across, 0.45 * all);
+  Signal("swarmctl", SIGINT);
+  ExitCode();
 }
 
 TEST_F(SystemRunTest, LambHasTheLossesOfOneProcessAndATiedHead) {

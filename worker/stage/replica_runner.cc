@@ -402,17 +402,20 @@ void ReplicaRunner::Do(const protocol::action::ReleaseRetained& a) {
 // ---- reduce and commit ----
 
 void ReplicaRunner::Do(const protocol::action::StartReduce& a) {
+  std::map<WorkerId, std::string> regions;
+  for (const WorkerId& id : a.reduce.participants) regions.emplace(id, RegionOf(id));
   // Behind all folds of the step, which stand in the same queue already.
-  parts_.compute.PostState(
-      [this, stage = stage_, reduce = a.reduce, codec = job_.spec.training.reduceCodec] {
-        EnterPhase(chaos::WorkPhase::kReduce, reduce.step);
-        LOG_DEBUG("account: sums {} {} {} {} {}", reduce.generation.value, reduce.step.value,
-                  reduce.group.value, reduce.k.term.value, reduce.k.n);
-        for (std::uint64_t i = 0; i < stage->groups().size(); ++i) {
-          if (stage->groups()[i].index != reduce.group) continue;
-          parts_.reducing.Begin(reduce, stage, i, stage->BeginAccumulator(reduce.step, i), codec);
-        }
-      });
+  parts_.compute.PostState([this, stage = stage_, reduce = a.reduce,
+                            codec = job_.spec.training.reduceCodec, regions = std::move(regions)] {
+    EnterPhase(chaos::WorkPhase::kReduce, reduce.step);
+    LOG_DEBUG("account: sums {} {} {} {} {}", reduce.generation.value, reduce.step.value,
+              reduce.group.value, reduce.k.term.value, reduce.k.n);
+    for (std::uint64_t i = 0; i < stage->groups().size(); ++i) {
+      if (stage->groups()[i].index != reduce.group) continue;
+      parts_.reducing.Begin(reduce, stage, i, stage->BeginAccumulator(reduce.step, i), codec,
+                            regions);
+    }
+  });
   if (!a.reduce.holders.empty()) waiting_sum_.reset();
   held_.OnReduce(a.reduce);
 }

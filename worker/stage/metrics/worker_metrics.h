@@ -107,7 +107,7 @@ struct WorkerMetrics {
   ReasonCounts refused;
   std::atomic<std::uint64_t> boundary_bytes_forward{0};
   std::atomic<std::uint64_t> boundary_bytes_backward{0};
-  RegionBytes region_bytes;  ///< activations and gradients
+  RegionBytes region_bytes;  ///< activations, gradients and sums
   Stopwatch summing;         ///< a sum is not done here
   std::atomic<std::uint64_t> reduce_bytes{0};
   std::atomic<std::uint64_t> relayed_bytes{0};  ///< for pairs that do not reach each other

@@ -60,8 +60,9 @@ void Reducing::Attach(net::Endpoint* endpoint) {
 
 void Reducing::Begin(const protocol::Reduce& reduce, std::shared_ptr<const model::Stage> stage,
                      std::uint64_t group, std::function<Result<model::GradientSum>()> give,
-                     api::ReduceCodec codec) {
-  loop_.Post([this, reduce, stage = std::move(stage), group, give = std::move(give), codec] {
+                     api::ReduceCodec codec, std::map<WorkerId, std::string> regions) {
+  loop_.Post([this, reduce, stage = std::move(stage), group, give = std::move(give), codec,
+              regions = std::move(regions)] {
     const Timepoint begun = Clock::now();
     const Result<model::GradientSum> own = give();
     if (!own.ok()) return unreadable_(own.status());
@@ -72,9 +73,11 @@ void Reducing::Begin(const protocol::Reduce& reduce, std::shared_ptr<const model
     Sum& sum = sums_[key] = {MakeReduceCodec(codec), nullptr, stage, group, *own, begun};
     sum.reduce = std::make_unique<GroupReduce>(
         reduce, self_, *own, buffers_,
-        [this](const WorkerId& to, ReduceChunk chunk, Bytes payload) {
+        [this, regions](const WorkerId& to, ReduceChunk chunk, Bytes payload) {
           if (gone_.contains(to)) return;  // this sum will be made anew without it
           metrics_->reduce_bytes += payload.size();
+          const auto region = regions.find(to);
+          metrics_->region_bytes.Add(region == regions.end() ? "" : region->second, payload.size());
           const Status status = outbox_->Send(to, net::Lane::kData, {chunk, std::move(payload)});
           if (!status.ok()) LOG_WARN("reduce: {}", status.message());
         },

@@ -59,10 +59,11 @@ class Reducing {
 
   /// Sums `own`, which gives this worker's accumulator of stage->groups()[group] on the thread of
   /// this, with the other participants'.
-  /// A lower attempt of the same sum is over. Floats are sent as `codec` says.
+  /// A lower attempt of the same sum is over. Floats are sent as `codec` says. `regions`: of the
+  /// participants, for the count of bytes.
   void Begin(const protocol::Reduce& reduce, std::shared_ptr<const model::Stage> stage,
              std::uint64_t group, std::function<Result<model::GradientSum>()> own,
-             api::ReduceCodec codec);
+             api::ReduceCodec codec, std::map<protocol::WorkerId, std::string> regions = {});
   void OnChunk(const protocol::WorkerId& from, const protocol::ReduceChunk& chunk, Bytes payload);
   /// The sums of the step are over, without a result.
   void Abandon(protocol::Generation generation, protocol::Step step);
