@@ -260,9 +260,15 @@ static void Describe(Archive& a, FailurePolicy& policy) {
 }
 
 template <typename Archive>
+static void Describe(Archive& a, Budget& budget) {
+  a.Required("dollars", budget.dollars);
+}
+
+template <typename Archive>
 static void Describe(Archive& a, Spec& spec) {
   a.Field("suspend", spec.suspend);
   a.Field("managedBy", spec.managedBy);
+  a.Field("budget", spec.budget);
   a.RequiredObject("model", spec.model);
   a.RequiredObject("data", spec.data);
   a.Object("storage", spec.storage);

@@ -20,6 +20,10 @@ enum class Reason : std::uint8_t {
   kNotSuspended,
   kResumed,
   kImageChanged,  ///< an event: new pods of the job run another image of the operator
+  // Money.
+  kBudgetLeft,
+  kBudgetLow,    ///< nine tenths are spent
+  kBudgetSpent,  ///< the operator suspends the job
   // Capacity.
   kAvailable,
   kNoCapacity,

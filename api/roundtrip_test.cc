@@ -212,6 +212,7 @@ SwarmJob AnyJob() {
   spec.preemption = {Number()};
   spec.failurePolicy = {Number(), Number()};
   if (*rc::gen::arbitrary<bool>()) spec.ttlSecondsAfterFinished = Number();
+  if (*rc::gen::arbitrary<bool>()) spec.budget = Budget{FiniteDouble()};
   spec.managedBy = *rc::gen::element("", "kueue.x-k8s.io/multikueue");
   return job;
 }

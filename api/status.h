@@ -26,6 +26,7 @@ enum class ConditionType {
   kSuspended,
   kSucceeded,
   kFailed,
+  kBudgetSpent,  ///< spec.budget is spent; absent without a budget
 };
 
 /// One of a job's conditions, as Kubernetes' API conventions define them. `type` and `reason` are
@@ -120,6 +121,19 @@ struct ProgressStatus {
   bool operator==(const ProgressStatus&) const = default;
 };
 
+/// What the job's workers cost, by the prices of their pools (plan/money/cost.h has which moments
+/// count). All of it is 0 or absent while no pool has a price.
+struct CostStatus {
+  double dollars = 0;                   ///< so far; it never falls
+  std::optional<WallTime> countedTime;  ///< `dollars` has what was held until then
+  std::string spent;                    ///< `dollars` for people: "$12.35"
+  double dollarsPerHour = 0;            ///< of all machines that are held now
+  // At the present rate of training. Absent while the job is not Ready.
+  std::optional<double> dollarsPerStep;
+  std::optional<double> dollarsPerBillionTokens;
+  bool operator==(const CostStatus&) const = default;
+};
+
 struct StageStatus {
   std::uint64_t index = 0;
   std::uint64_t ready = 0;  ///< number of ready workers
@@ -167,6 +181,7 @@ struct SwarmJobStatus {
   std::vector<Condition> conditions;  ///< at most one of each type
   std::uint64_t step = 0;             ///< committed; written at most once a minute
   ProgressStatus progress;            ///< written at most once a minute
+  CostStatus cost;                    ///< so is this, and whenever the status is written
   /// Of the model. None: its config is in a folder, which the operator does not read.
   std::optional<std::uint64_t> parameters;
   PlanStatus plan;

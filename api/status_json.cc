@@ -132,6 +132,23 @@ static void Describe(Archive& a, ProgressStatus& progress) {
 }
 
 template <typename Archive>
+static void Describe(Archive& a, CostStatus& cost) {
+  a.Field("dollars", cost.dollars);
+  a.Field("countedTime", cost.countedTime);
+  a.Field("spent", cost.spent);
+  a.Field("dollarsPerHour", cost.dollarsPerHour);
+  a.Field("dollarsPerStep", cost.dollarsPerStep);
+  a.Field("dollarsPerBillionTokens", cost.dollarsPerBillionTokens);
+}
+
+// A job without prices has no cost, rather than one of 0.
+static void DescribeCost(ObjectReader& a, CostStatus& cost) { a.Object("cost", cost); }
+static void DescribeCost(ObjectWriter& a, const CostStatus& cost) {
+  if (cost != CostStatus()) a.Object("cost", cost);
+}
+static void DescribeCost(ObjectSchema& a, const CostStatus& cost) { a.Object("cost", cost); }
+
+template <typename Archive>
 static void Describe(Archive& a, StageStatus& stage) {
   a.Required("index", stage.index);
   a.Field("ready", stage.ready);
@@ -175,6 +192,7 @@ static void Describe(Archive& a, SwarmJobStatus& status) {
   a.Field("conditions", status.conditions);
   a.Field("step", status.step);
   a.Object("progress", status.progress);
+  DescribeCost(a, status.cost);
   a.Field("parameters", status.parameters);
   a.Object("plan", status.plan);
   a.Object("hasRun", status.hasRun);

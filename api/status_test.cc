@@ -55,6 +55,9 @@ SwarmJobStatus AnyStatus() {
   status.conditions = {{"Ready", ConditionStatus::kFalse, Number(), AnyTime(), "Why", "text"},
                        {"Failed", ConditionStatus::kTrue, Number(), AnyTime(), "Why", ""}};
   status.step = Number();
+  if (*rc::gen::arbitrary<bool>()) {
+    status.cost = {12.5, AnyTime(), "$12.50", 0.75, 1e-7, std::nullopt};
+  }
   status.plan = {Number(), Number(), {Number(), Number()}, AnyChoice()};
   status.trainer = {Number(), *rc::gen::element("", "job-trainer-7")};
   status.nextWorkerOrdinal = Number();
@@ -104,6 +107,13 @@ TEST(StatusTest, AWrongTypeIsRefusedAtItsField) {
   EXPECT_EQ(FirstPath(R"({"plan": {"layout": [1, -1]}})"), "status.plan.layout[1]");
   EXPECT_EQ(FirstPath(R"({"failureTimes": ["yesterday"]})"), "status.failureTimes[0]");
   EXPECT_EQ(FirstPath(R"({"trainer": "me"})"), "status.trainer");
+}
+
+TEST(StatusTest, AJobWithoutPricesHasNoCost) {
+  SwarmJobStatus status;
+  EXPECT_FALSE(StatusToJson(status).contains("cost"));
+  status.cost.dollarsPerHour = 2;
+  EXPECT_EQ(StatusToJson(status)["cost"]["dollarsPerHour"], 2);
 }
 
 TEST(StatusTest, OpenWorkersAreWrittenAsRanges) {

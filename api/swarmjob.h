@@ -402,9 +402,16 @@ struct FailurePolicy {
   bool operator==(const FailurePolicy&) const = default;
 };
 
+/// What a job may cost. Once its workers have cost that much, the operator suspends it.
+struct Budget {
+  double dollars = 0;
+  bool operator==(const Budget&) const = default;
+};
+
 struct Spec {
   bool suspend = false;
   std::string managedBy;  ///< another controller, such as Kueue's MultiKueue; empty: this operator
+  std::optional<Budget> budget;  ///< absent: no limit. Each pool has a price if there is one
   Model model;
   Data data;
   Storage storage;

@@ -192,6 +192,19 @@ void JudgePools(Judge& judge, const Workers& workers) {
                "raise a maxReplicas: minReplicas is " + Text(workers.minReplicas));
 }
 
+void JudgeBudget(Judge& judge, const Spec& spec) {
+  if (!spec.budget) return;
+  constexpr double kMost = 1e12;
+  judge.Positive("spec.budget.dollars", spec.budget->dollars, kMost);
+  for (std::size_t i = 0; i < spec.workers.pools.size(); ++i) {
+    const std::optional<Machine>& machine = spec.workers.pools[i].machine;
+    judge.Expect(machine && machine->dollarsPerHour > 0,
+                 "spec.workers.pools[" + std::to_string(i) + "].machine.dollarsPerHour",
+                 "is missing, so spec.budget would not count this pool's workers",
+                 "give each pool the price of a worker, or leave spec.budget out");
+  }
+}
+
 }  // namespace
 
 void JudgeName(Judge& judge, const std::string& name) {
@@ -208,6 +221,7 @@ void JudgeCluster(Judge& judge, const Spec& spec) {
                "spec.storage.secretName", "is \"" + spec.storage.secretName + "\"",
                "the name of a Secret in the job's namespace");
   JudgePools(judge, spec.workers);
+  JudgeBudget(judge, spec);
   JudgeTemplate(judge, "spec.workers.template", spec.workers.podTemplate);
   JudgeTemplate(judge, "spec.trainer.template", spec.trainer.podTemplate);
   judge.Range("spec.preemption.drainSeconds", spec.preemption.drainSeconds, std::uint64_t{1},

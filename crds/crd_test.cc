@@ -315,7 +315,7 @@ TEST(CrdTest, KubectlShowsWhatPeopleAskFor) {
   }
   EXPECT_THAT(narrow, ElementsAre("State", "Step", "Loss", "Left", "Ready", "Desired",
                                   "Preemptions", "Age"));
-  EXPECT_THAT(wide, ElementsAre("Tokens/s", "Tokens", "Parameters", "Failures", "Stages",
+  EXPECT_THAT(wide, ElementsAre("Tokens/s", "Tokens", "Spent", "Dollars/h", "Parameters", "Failures", "Stages",
                                 "Checkpoint", "Reason", "Message"));
 }
 

@@ -267,6 +267,7 @@ struct EnumNames<api::ConditionType> {
       {E::kSuspended, "Suspended"},
       {E::kSucceeded, "Succeeded"},
       {E::kFailed, "Failed"},
+      {E::kBudgetSpent, "BudgetSpent"},
   });
 };
 
@@ -284,6 +285,9 @@ struct EnumNames<api::Reason> {
       {E::kNotSuspended, "NotSuspended"},
       {E::kResumed, "Resumed"},
       {E::kImageChanged, "ImageChanged"},
+      {E::kBudgetLeft, "BudgetLeft"},
+      {E::kBudgetLow, "BudgetLow"},
+      {E::kBudgetSpent, "BudgetSpent"},
       {E::kAvailable, "Available"},
       {E::kNoCapacity, "NoCapacity"},
       {E::kQuotaExceeded, "QuotaExceeded"},

@@ -17,6 +17,7 @@
 #include "api/format/wall_time.h"
 #include "api/status.h"
 #include "operator/kube/object/object.h"
+#include "operator/plan/money/tenures.h"
 #include "operator/plan/observed.h"
 #include "operator/plan/reservations.h"
 
@@ -50,6 +51,7 @@ struct JobMemory {
   /// In which cluster a pod was seen; empty: the job's own.
   std::map<std::pair<plan::PodRole, std::uint64_t>, std::string> seen_in;
   plan::Reservations reservations;
+  plan::Tenures tenures;
   std::optional<plan::Refusal> refusal;
   std::optional<api::WallTime> moved;  ///< when the last move was ordered
   std::optional<api::WallTime> status_written;

@@ -2,6 +2,7 @@
 // plays scheduler and kubelets.
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <bit>
 #include <fstream>
 #include <functional>
@@ -390,6 +391,54 @@ TEST_F(ControllerRealApiTest, AnOperatorOfTwoNamespacesNeedsOnlyTheChartsRolesTh
   EXPECT_TRUE(Await([&] { return PodNames().contains("tiny-w4"); }));
   EXPECT_EQ(PodNamesIn(second).size(), 5u);
   EXPECT_TRUE(PodNamesIn(other).empty());
+}
+
+TEST_F(ControllerRealApiTest, AJobWhoseBudgetIsSpentIsSuspendedUntilItIsRaised) {
+  ASSERT_TRUE(client_
+                  ->Create(kube::resources::Nodes(), {{"apiVersion", "v1"},
+                                                      {"kind", "Node"},
+                                                      {"metadata", {{"name", "budget-node"}}}})
+                  .ok());
+  const Leader leader(*this, 1);
+  // Four workers at a dollar a second. There is no scheduler, so their pods name the node.
+  ASSERT_TRUE(Submit(R"({
+      "budget": {"dollars": 8},
+      "workers": {
+        "template": {"spec": {"nodeName": "budget-node"}},
+        "pools": [{"name": "spot", "machine": {"teraflops": 1, "dollarsPerHour": 3600}}]}})")
+                  .ok());
+  ASSERT_TRUE(Await([&] { return PodNames().size() == 5; }));
+  EXPECT_TRUE(Await([&] { return Condition("BudgetSpent") == "True: BudgetSpent"; }));
+  ASSERT_TRUE(Await([&] { return Condition("Suspended") == "True: Suspended"; }));
+  const auto deleted = [&](const std::string& pod) {
+    const auto read = client_->Get(Pods(), {ns_, pod});
+    return !read.ok() || (**read)["metadata"].contains("deletionTimestamp");
+  };
+  EXPECT_TRUE(Await([&] { return std::ranges::all_of(PodNames(), deleted); }));
+  // No kubelet confirms the deletions.
+  for (const std::string& pod : PodNames()) {
+    ASSERT_TRUE(client_->Delete(Pods(), {ns_, pod}, {.grace_seconds = 0}).ok());
+  }
+  ASSERT_TRUE(Await([&] { return Job()["status"]["cost"]["dollarsPerHour"] == 0; }));
+  const double spent = Job()["status"]["cost"]["dollars"];
+  EXPECT_GE(spent, 8);
+
+  ASSERT_TRUE(client_
+                  ->Patch(SwarmJobs(), {ns_, "tiny"}, kube::PatchType::kMerge,
+                          {{"spec", {{"budget", {{"dollars", 1e6}}}}}})
+                  .ok());
+  EXPECT_TRUE(Await([&] { return PodNames().contains("tiny-trainer-2"); }));
+  EXPECT_TRUE(Await([&] { return Condition("BudgetSpent") == "False: BudgetLeft"; }));
+  EXPECT_GE(Job()["status"]["cost"]["dollars"], spent);
+}
+
+TEST_F(ControllerRealApiTest, TheServerRefusesABudgetThatCouldNotBeCounted) {
+  EXPECT_THAT(Submit(R"({"budget": {"dollars": 8}})").message(), HasSubstr("dollarsPerHour"));
+  EXPECT_THAT(Submit(R"({
+      "budget": {"dollars": 0},
+      "workers": {"pools": [{"name": "spot", "machine": {"teraflops": 1, "dollarsPerHour": 1}}]}})")
+                  .message(),
+              HasSubstr("budget.dollars must be more than 0"));
 }
 
 TEST_F(ControllerRealApiTest, NumbersComeBackBitForBit) {

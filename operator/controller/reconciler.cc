@@ -331,6 +331,7 @@ Status Reconciler::Write(const Decision& decision, JobMemory* memory) {
   RETURN_IF_ERROR(written.status());
   parts_.metrics.StatusWritten();
   memory->status_written = decision.observed.now;
+  memory->tenures.Counted();
   const std::vector<std::uint64_t>& open = plan.status.openWorkers;
   const auto is_over = [&](const auto& each) {
     const auto& [role, number] = each.first;

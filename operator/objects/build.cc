@@ -72,6 +72,7 @@ json BuildConfigMap(const JobView& view) {
   job.metadata = {};
   spec.suspend = false;
   spec.managedBy.clear();
+  spec.budget.reset();
   spec.workers = {.memoryBudgetBytes = memory_budget};
   spec.trainer = {};
   spec.preemption = {};

@@ -6,6 +6,8 @@
 #include "operator/plan/assignment.h"
 #include "operator/plan/cleanup.h"
 #include "operator/plan/draft.h"
+#include "operator/plan/money/budget.h"
+#include "operator/plan/money/cost.h"
 #include "operator/plan/observed_workers.h"
 #include "operator/plan/pods/node_failures.h"
 #include "operator/plan/report.h"
@@ -67,7 +69,7 @@ void ApplyChildren(Draft* draft) {
   }
 }
 
-void Suspend(Draft* draft) {
+void Suspend(const std::string& why, Draft* draft) {
   const bool began = IsSuspending(draft->status());
   const bool stopped = StopTrainer(draft);
   if (draft->finished()) return;
@@ -84,8 +86,7 @@ void Suspend(Draft* draft) {
   }
   draft->status().openWorkers.clear();
   draft->status().pools.clear();
-  draft->Set(ConditionType::kSuspended, ConditionStatus::kTrue, Reason::kSuspended,
-             "spec.suspend is true");
+  draft->Set(ConditionType::kSuspended, ConditionStatus::kTrue, Reason::kSuspended, why);
   draft->Set(ConditionType::kCapacityAvailable, ConditionStatus::kUnknown, Reason::kSuspended,
              "a suspended job asks for no nodes");
 }
@@ -97,7 +98,9 @@ void Run(Draft* draft) {
   if (resumes) {
     draft->Set(ConditionType::kSuspended, ConditionStatus::kFalse, Reason::kNotSuspended,
                "spec.suspend is false");
-    draft->Tell(Reason::kResumed, "spec.suspend is false");
+    draft->Tell(Reason::kResumed,
+                "spec.suspend is false" +
+                    std::string(draft->job.spec.budget ? ", and the budget is not spent" : ""));
   }
   ChooseImage(resumes, draft);
   if (resumes && draft->status().trainer.term > 0) {
@@ -176,8 +179,11 @@ Plan Decide(const Observed& observed) {
     if (creation.made && observed.now < settled) draft.LookAgain(settled);
   }
   RememberRuns(&draft);
+  CountCost(&draft);
   if (!draft.finished()) {
-    observed.job.job->spec.suspend ? Suspend(&draft) : Run(&draft);
+    JudgeBudget(&draft);
+    const std::string why = WhySuspended(draft);
+    why.empty() ? Run(&draft) : Suspend(why, &draft);
   }
   if (draft.finished()) {
     DropCreations(&draft.plan);

@@ -149,6 +149,15 @@ struct Reservation {
   bool operator==(const Reservation&) const = default;
 };
 
+/// For how long a pod of workers held its machine.
+struct Tenure {
+  std::string pool;
+  std::uint64_t workers = 1;
+  WallTime from{};
+  std::optional<WallTime> until;  ///< none: it holds it still
+  bool operator==(const Tenure&) const = default;
+};
+
 /// The last refused creation of a pod of this job.
 struct Refusal {
   WallTime time{};
@@ -188,6 +197,7 @@ struct Observed {
   std::vector<Creation> creations;
   std::optional<Refusal> refusal;  ///< none: the last creation was not refused
   std::vector<Reservation> unseen;
+  std::vector<Tenure> tenures;  ///< of visible pods, and of those that went since the last write
   std::optional<WallTime> moved;           ///< when this operator last ordered a move
   std::optional<WallTime> status_written;  ///< when it last wrote this job's status
   std::uint64_t leader_term = 0;           ///< of its lease, above 0; fences orders to the trainer

@@ -8,7 +8,10 @@
 #include "api/model/layout.h"
 #include "base/short_time.h"
 #include "operator/names/names.h"
+#include "operator/plan/money/budget.h"
+#include "operator/plan/money/cost.h"
 #include "operator/plan/pods/pod_wait.h"
+#include "operator/plan/rounded.h"
 #include "operator/plan/trainer.h"
 #include "operator/plan/trainer_view.h"
 
@@ -60,13 +63,6 @@ void CountStages(const protocol::JobStatus& view, Draft* draft) {
                                      [](const auto& w) { return Serves(w.state); });
     stages.push_back({stage.stage.value, static_cast<std::uint64_t>(ready)});
   }
-}
-
-/// Rounds to so many significant digits.
-double Rounded(double value, int digits) {
-  if (value == 0) return 0;
-  const double scale = std::pow(10.0, digits - 1 - std::floor(std::log10(std::abs(value))));
-  return std::round(value * scale) / scale;
 }
 
 void ReportProgress(const protocol::JobStatus& view, Draft* draft) {
@@ -141,8 +137,8 @@ void SetReady(Draft* draft) {
   const api::SwarmJobStatus& status = draft->status();
   if (draft->finished())
     return set(ConditionStatus::kFalse, Reason::kFinished, "the job has finished");
-  if (draft->job.spec.suspend) {
-    return set(ConditionStatus::kFalse, Reason::kSuspended, "spec.suspend is true");
+  if (std::string why = WhySuspended(*draft); !why.empty()) {
+    return set(ConditionStatus::kFalse, Reason::kSuspended, std::move(why));
   }
   const ObservedPod* trainer = FindTrainer(*draft);
   if (trainer == nullptr || trainer->end || trainer->phase != PodPhase::kRunning) {
@@ -214,7 +210,7 @@ JobState StateOf(const Draft& draft) {
   if (api::IsTrue(status, ConditionType::kFailed)) return JobState::kFailed;
   if (api::IsTrue(status, ConditionType::kSucceeded)) return JobState::kSucceeded;
   if (api::IsTrue(status, ConditionType::kSuspended)) return JobState::kSuspended;
-  if (draft.job.spec.suspend) return JobState::kSuspending;
+  if (!WhySuspended(draft).empty()) return JobState::kSuspending;
   if (!api::IsTrue(status, ConditionType::kAccepted)) return JobState::kRejected;
   if (api::IsTrue(status, ConditionType::kReady)) return JobState::kRunning;
   const JobState before = draft.seen.job.status.state;
@@ -260,11 +256,12 @@ void ReportPlan(Draft* draft) {
   plan.choice = choice;
 }
 
-/// The status without progress and the words of conditions, whose write may wait; with `counts`
-/// also without counts.
+/// The status without progress, cost and the words of conditions, whose write may wait; with
+/// `counts` also without counts.
 api::SwarmJobStatus Without(api::SwarmJobStatus status, bool counts) {
   status.step = 0;
   status.progress = {};
+  status.cost = {};
   status.lastCheckpoint = {};
   for (api::Condition& condition : status.conditions) condition.message.clear();
   if (!counts) return status;
@@ -285,7 +282,7 @@ void Report(Draft* draft) {
     status.parameters = api::ParameterCount(config);
   }
   CountWorkers(draft);
-  if (draft->finished() || draft->job.spec.suspend) {
+  if (draft->finished() || !WhySuspended(*draft).empty()) {
     for (api::StageStatus& stage : status.stages) stage.ready = 0;
   } else if (const protocol::JobStatus* view = FreshView(draft->seen, kReportSeconds)) {
     CountStages(*view, draft);
@@ -296,6 +293,7 @@ void Report(Draft* draft) {
   SetOthers(draft);
   SetReady(draft);
   ReportRate(FreshView(draft->seen, kReportSeconds), draft);
+  ReportPrices(draft);
   status.state = StateOf(*draft);
 }
 

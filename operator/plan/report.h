@@ -13,8 +13,8 @@ void Report(Draft* draft);
 Plan Reject(const Observed& observed);
 
 /// Decides whether and when the status is written, from the fields that differ from the observed
-/// ones: decisions at once, counts after some seconds, progress and the words of conditions alone
-/// once a minute.
+/// ones: decisions at once, counts after some seconds, progress, cost and the words of conditions
+/// alone once a minute.
 void DecideWrite(const Observed& observed, Plan* plan);
 
 }  // namespace swarm::plan

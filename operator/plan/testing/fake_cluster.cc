@@ -110,6 +110,7 @@ Observed FakeCluster::Reconsider(Observed seen, Leader& by) const {
   seen.now = now;
   seen.creations = by.creations;
   seen.unseen = by.reservations.Look(seen.job.status, seen.pods, seen.creations, now);
+  seen.tenures = by.tenures.Look(seen.pods, now);
   return seen;
 }
 
@@ -202,6 +203,7 @@ Plan FakeCluster::Act(Leader& by, std::optional<Observed> seen,
     CheckAccount(job.status, plan.status);
     job.status = plan.status;
     by.status_written = now;
+    by.tenures.Counted();
     ++version_;
     std::erase_if(by.creations, [&](const Creation& c) {
       return c.role == PodRole::kWorker &&
@@ -232,6 +234,11 @@ void FakeCluster::CheckAccount(const api::SwarmJobStatus& before,
           ? 1
           : 0;
   if (counted(after) < counted(before)) violations.push_back("a counter went back");
+  if (after.cost.dollars < before.cost.dollars ||
+      after.cost.countedTime.value_or(WallTime::min()) <
+          before.cost.countedTime.value_or(WallTime::min())) {
+    violations.push_back("dollars were taken back");
+  }
   if (counted(after) - counted(before) > closed + trainers) {
     violations.push_back("more ends were counted than numbers closed");
   }

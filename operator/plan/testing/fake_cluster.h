@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "operator/plan/decide.h"
+#include "operator/plan/money/tenures.h"
 #include "operator/plan/reservations.h"
 
 namespace swarm::plan {
@@ -23,6 +24,7 @@ struct Leader {
   std::vector<Creation> creations;
   std::optional<Refusal> refusal;
   Reservations reservations;
+  Tenures tenures;
 };
 
 class FakeCluster {
