@@ -193,8 +193,26 @@ def faults():
     )
 
 
+def money():
+    dollars = f"max by (swarmjob) ({now('swarmjob_operator_spent_dollars', OPERATOR_OF_JOB)})"
+    per_hour = f"max by (swarmjob) ({now('swarmjob_operator_dollars_per_hour', OPERATOR_OF_JOB)})"
+    tokens = f"sum by (swarmjob) ({rate('swarmjob_trainer_tokens_total')})"
+    return row(
+        "Money",
+        series("Dollars", "What the workers have cost since the job began, by the prices of their pools, and what the job "
+               "may cost. 0 while no pool has a price.", "currencyUSD",
+               (dollars, "{{swarmjob}} spent"),
+               (f"max by (swarmjob) ({now('swarmjob_operator_budget_dollars', OPERATOR_OF_JOB)}) > 0",
+                "{{swarmjob}} budget")),
+        series("Dollars an hour", "Of the machines that the workers hold.", "currencyUSD",
+               (per_hour, "{{swarmjob}}")),
+        series("Dollars a billion tokens", "At the present price an hour and the present throughput.", "currencyUSD",
+               (f"1e9 / 3600 * {per_hour} / ({tokens} > 0)", "{{swarmjob}}")),
+    )
+
+
 def build():
     return dashboard(
         "swarmjob-job", "SwarmJob / Job",
         "One SwarmJob: how it learns, how its pipeline runs, what it sends, and how it survives preemption.",
-        variables("swarmjob_.+", jobs=True), [summary(), learning(), pipeline(), network(), faults()])
+        variables("swarmjob_.+", jobs=True), [summary(), learning(), pipeline(), network(), faults(), money()])

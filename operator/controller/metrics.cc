@@ -41,6 +41,9 @@ class JobSamples {
     Add(Metric::kOperatorWorkersDesired, static_cast<double>(gauges.workers_desired));
     Add(Metric::kOperatorWorkersReady, static_cast<double>(gauges.workers_ready));
     Add(Metric::kOperatorAvoidedNodes, static_cast<double>(gauges.avoided_nodes));
+    Add(Metric::kOperatorSpent, gauges.dollars);
+    Add(Metric::kOperatorDollarsPerHour, gauges.dollars_per_hour);
+    Add(Metric::kOperatorBudget, gauges.budget);
     Add(Metric::kOperatorTrainerSilence,
         gauges.has_trainer ? ToSeconds(now - gauges.trainer_heard) : 0);
     for (const auto& [condition, is_true] : gauges.conditions) {

@@ -368,6 +368,9 @@ void Reconciler::Show(const Decision& decision) {
     gauges.avoided_nodes = static_cast<std::uint64_t>(
         std::ranges::count(status.nodes, true, &api::NodeStatus::avoided));
   }
+  gauges.dollars = status.cost.dollars;
+  gauges.dollars_per_hour = status.cost.dollarsPerHour;
+  if (const auto& budget = decision.view.job.spec.budget) gauges.budget = budget->dollars;
   for (const auto& [type, name] : EnumNames<api::ConditionType>::kNames) {
     gauges.conditions[type] = IsTrue(status, type);
   }

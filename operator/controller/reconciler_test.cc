@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <map>
 #include <mutex>
 #include <set>
 
@@ -680,6 +681,26 @@ TEST_F(ReconcilerTest, NewPodsAvoidANodeThatStartsNoneAndAMetricSaysSo) {
   const json affinity = cluster_.pod("tiny-w4")["spec"]["affinity"]["nodeAffinity"];
   const json terms = affinity["preferredDuringSchedulingIgnoredDuringExecution"];
   EXPECT_EQ(terms[0]["preference"]["matchExpressions"][0]["values"], json::array({node}));
+}
+
+TEST_F(ReconcilerTest, WhatAJobCostsIsInItsMetricsAndNotInItsTrainersManifest) {
+  cluster_.Submit(R"({
+      "budget": {"dollars": 1e9},
+      "workers": {"pools": [{"name": "spot", "machine": {"teraflops": 1, "dollarsPerHour": 0.5}}]}})");
+  operator_.Settle();
+  cluster_.RunPods();
+  operator_.Settle();
+  std::map<Metric, double> values;
+  for (const MetricSample& sample : operator_.metrics.Read(Clock::now())) {
+    if (const auto* value = std::get_if<double>(&sample.value)) values[sample.metric] = *value;
+  }
+  EXPECT_EQ(values.at(Metric::kOperatorDollarsPerHour), 4 * 0.5);
+  EXPECT_EQ(values.at(Metric::kOperatorBudget), 1e9);
+  const double before = values.at(Metric::kOperatorSpent);
+  operator_.later += std::chrono::hours(1);
+  operator_.Settle();
+  EXPECT_NEAR(cluster_.status()["cost"]["dollars"].get<double>(), before + 2, 0.1);
+  EXPECT_FALSE(TrainersJob()["spec"].contains("budget"));
 }
 
 TEST_F(ReconcilerTest, WhereAStageHasTooFewTheTrainerIsToldWhoMoves) {
