@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "api/format/enum_names.h"
+#include "base/dollars.h"
 #include "base/short_time.h"
 #include "ctl/format.h"
 #include "ctl/view/live_view.h"
@@ -74,10 +75,29 @@ std::string PhaseOf(const plan::ObservedPod& pod) {
   return "";
 }
 
+/// "$12.35", "$0.80"; of a job whose pools have no prices "-".
+Row CostCells(const api::CostStatus& cost) {
+  return {cost.spent.empty() ? "-" : cost.spent,
+          cost.dollarsPerHour > 0 ? DollarText(cost.dollarsPerHour) : "-"};
+}
+
+/// Puts columns before the last one.
+void AddCosts(const std::vector<objects::JobView>& jobs, std::vector<Row>* rows) {
+  const auto add = [](const Row& cells, Row* row) {
+    row->insert(row->end() - 1, cells.begin(), cells.end());
+  };
+  add({"SPENT", "$/HOUR"}, &rows->front());
+  for (std::size_t i = 0; i < jobs.size(); ++i)
+    add(CostCells(jobs[i].status.cost), &(*rows)[i + 1]);
+}
+
 std::vector<Row> JobRows(const ClusterView& view) {
   std::vector<Row> rows{{"NAMESPACE", "NAME", "STATE", "STEP", "READY", "STAGES", "PREEMPTIONS",
                          "FAILURES", "CHECKPOINT", "AGE"}};
   for (const objects::JobView& job : view.jobs) rows.push_back(RowOf(job, view.now));
+  const bool priced = std::ranges::any_of(
+      view.jobs, [](const objects::JobView& job) { return job.status.cost != api::CostStatus(); });
+  if (priced) AddCosts(view.jobs, &rows);
   if (view.progress.empty()) return rows;
   constexpr std::ptrdiff_t kAfterStep = 4;
   const Row names{"LOSS", "TOKENS/S", "LEFT"};

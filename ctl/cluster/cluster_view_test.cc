@@ -61,6 +61,16 @@ TEST(ClusterViewTest, WhatATrainerSaysHasColumnsAndAJobWithoutOneHasDashes) {
   EXPECT_THAT(lines[2], HasSubstr("120/200  -       -         -      3/4"));
 }
 
+TEST(ClusterViewTest, WhereAPoolHasAPriceJobsHaveTheirCosts) {
+  ClusterView view{.jobs = {Job("llama"), Job("qwen")}, .now = kNow};
+  view.jobs[0].status.cost = {.dollars = 12.345, .spent = "$12.35", .dollarsPerHour = 0.8};
+  const auto lines = RenderCluster(view, 200);
+  ASSERT_THAT(lines, SizeIs(3));
+  EXPECT_THAT(lines[0], HasSubstr("CHECKPOINT           SPENT   $/HOUR  AGE"));
+  EXPECT_THAT(lines[1], HasSubstr("step 100, 5m00s ago  $12.35  $0.80   2h00m"));
+  EXPECT_THAT(lines[2], HasSubstr("step 100, 5m00s ago  -       -       2h00m"));
+}
+
 TEST(ProgressTest, ATrainersMetricsTellTheLossTheRateAndTheTimeLeft) {
   const Progress progress = ReadProgress(R"(# HELP swarmjob_trainer_loss Mean training loss
 # TYPE swarmjob_trainer_loss gauge
