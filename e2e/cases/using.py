@@ -80,6 +80,51 @@ def suspend_and_resume(world):
     job.verify(world)
 
 
+@case("A job whose budget is spent is suspended with a checkpoint; a higher budget continues it", "fast")
+def budget(world):
+    try:
+        world.job("unpriced", budget={"dollars": 5}).submit()
+        refused = ""
+    except Refused as message:
+        refused = str(message)
+    world.check("a budget without prices is refused, and the message names the field",
+                "dollarsPerHour" in refused, refused[:300])
+
+    job = world.job(budget={"dollars": 100000})
+    # Four workers at a quarter of a dollar a second.
+    job.manifest["spec"]["workers"]["pools"][0]["machine"] = {"teraflops": 1, "dollarsPerHour": 900}
+    begun = time.monotonic()
+    job.submit().await_step(30)
+    eventually("the status to say what four workers cost an hour",
+               lambda: job.status.get("cost", {}).get("dollarsPerHour") == 3600, 90)
+    limit = int(time.monotonic() - begun) + 20
+    job.change({"budget": {"dollars": limit}})
+    world.note(f"the budget is {limit} dollars")
+    reason, message = job.await_condition("BudgetSpent", seconds=120)
+    world.check("the condition says what to do", reason == "BudgetSpent" and "raise spec.budget.dollars" in message,
+                message)
+    job.await_condition("Suspended", seconds=90)
+    eventually("all pods to be gone", lambda: not job.pods(), 60)
+    step = world.bucket.checkpoint_steps(job.prefix)[-1]
+    world.check("the last step has a checkpoint", step >= 30 and step == job.status["lastCheckpoint"]["step"],
+                f"{step}, {job.status.get('lastCheckpoint')}")
+    eventually("nothing to cost money", lambda: job.status["cost"]["dollarsPerHour"] == 0, 90)
+    spent = job.status["cost"]["dollars"]
+    world.check("it has cost the budget, and little more", limit <= spent < limit + 60, f"{spent} of {limit}")
+    wide = world.kubectl("get", "swarmjob", job.name, "-n", world.namespace, "-o", "wide")
+    world.check("kubectl shows it", job.status["cost"]["spent"] in wide, wide)
+    warnings = {event["reason"] for event in world.kubectl.list("events", world.namespace)
+                if event["type"] == "Warning" and event["involvedObject"]["name"] == job.name}
+    world.check("its user was warned before, and told", {"BudgetLow", "BudgetSpent"} <= warnings, warnings)
+
+    job.change({"budget": {"dollars": 100000}})
+    job.await_ready(4)
+    job.await_step(step + 10)
+    world.check("the count went on", job.status["cost"]["dollars"] >= spent, job.status["cost"])
+    job.stop()
+    job.verify(world, complete=False)
+
+
 @case("The job reports that a quota refuses pods, and continues when the quota is lifted")
 def quota(world):
     world.kubectl.apply({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "few", "namespace": world.namespace},
