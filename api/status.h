@@ -26,7 +26,7 @@ enum class ConditionType {
   kSuspended,
   kSucceeded,
   kFailed,
-  kBudgetSpent,  ///< spec.budget is spent; absent without a budget
+  kBudgetSpent,  ///< the workers have cost what spec.budget allows
 };
 
 /// One of a job's conditions, as Kubernetes' API conventions define them. `type` and `reason` are

@@ -29,10 +29,8 @@ void LookAgainAt(double dollars, Draft* draft) {
 void JudgeBudget(Draft* draft) {
   const std::optional<api::Budget>& budget = draft->job.spec.budget;
   if (!budget) {
-    std::erase_if(draft->status().conditions, [](const api::Condition& condition) {
-      return condition.type == NameOf(ConditionType::kBudgetSpent);
-    });
-    return;
+    return draft->Set(ConditionType::kBudgetSpent, ConditionStatus::kFalse, Reason::kBudgetLeft,
+                      "the job has no budget");
   }
   const double spent = draft->status().cost.dollars;
   const Reason reason = spent >= budget->dollars          ? Reason::kBudgetSpent

@@ -8,7 +8,7 @@
 namespace swarm::plan {
 
 /// Judges what is spent (status.cost) by the budget, and sets the condition BudgetSpent. Warns once
-/// when nine tenths are spent, and once when all is. Without a budget there is no such condition.
+/// when nine tenths are spent, and once when all is. A job without a budget always has some left.
 ///
 /// The budget alone decides, and keeps no memory of having suspended the job: a higher budget lets
 /// it run again, unless its user has suspended it, too.

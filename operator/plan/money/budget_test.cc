@@ -127,13 +127,14 @@ TEST(BudgetTest, AUserCannotResumeAJobWhoseBudgetIsSpent) {
   EXPECT_THAT(cluster.Workers(), IsEmpty());
 }
 
-TEST(BudgetTest, WithoutABudgetTheJobRunsAgainAndHasNoSuchCondition) {
+TEST(BudgetTest, WithoutABudgetTheJobRunsAgain) {
   FakeCluster cluster = ClusterWithBudget(1000);
   cluster.Live(1200);
   cluster.spec().budget.reset();
   cluster.Live(120);
   EXPECT_EQ(cluster.status().state, api::JobState::kRunning);
-  EXPECT_EQ(api::FindCondition(cluster.status(), ConditionType::kBudgetSpent), nullptr);
+  EXPECT_EQ(cluster.ConditionOf(ConditionType::kBudgetSpent).status, ConditionStatus::kFalse);
+  EXPECT_EQ(cluster.ConditionOf(ConditionType::kBudgetSpent).message, "the job has no budget");
 }
 
 TEST(BudgetTest, ALowerBudgetHoldsAtOnce) {
