@@ -63,6 +63,13 @@ bool IsAudited(std::uint64_t seed, Step step, Microbatch microbatch, double frac
   return Rng(MixAll(seed, step.value, microbatch.value)).Uniform() < fraction;
 }
 
+bool Add(const Testimony& testimony, Testimonies* testimonies) {
+  const auto same = std::ranges::count_if(*testimonies, [&](const Testimony& t) {
+    return t.worker == testimony.worker && t.stage == testimony.stage && t.part == testimony.part;
+  });
+  return same < kTestimoniesMax && testimonies->insert(testimony).second;
+}
+
 Verdict Judge(const Testimonies& testimonies) {
   // Forwards go up the stages, backwards come down. A key of ascending numbers in that order.
   std::map<std::pair<TaskPart, std::uint64_t>, std::map<std::uint64_t, Results>> by_part;

@@ -27,6 +27,13 @@ struct Testimony {
 };
 using Testimonies = std::set<Testimony>;
 
+/// What one worker may say of one part. It has as many as there are executions with inputs that
+/// differ, which are few, so nobody fills the memory of the trainer.
+inline constexpr int kTestimoniesMax = 16;
+
+/// Adds it. False: it was known, or its worker has said too much of that part.
+bool Add(const Testimony& testimony, Testimonies* testimonies);
+
 /// What the testimonies about one microbatch say.
 struct Verdict {
   enum class Kind : std::uint8_t {

@@ -31,6 +31,17 @@ class JudgeTest : public testing::Test {
   Testimonies testimonies_;
 };
 
+TEST_F(JudgeTest, AWorkerThatSaysEverMoreIsHeardToABoundAndOthersStillAre) {
+  const auto add = [&](const std::string& worker, std::uint64_t input) {
+    return Add({StageIndex(0), TaskPart::kForward, input, 11, WorkerId(worker)}, &testimonies_);
+  };
+  EXPECT_TRUE(add("a1", 0));
+  EXPECT_FALSE(add("a1", 0));
+  for (std::uint64_t input = 1; input < 1000; ++input) add("a1", input);
+  EXPECT_EQ(testimonies_.size(), static_cast<std::size_t>(kTestimoniesMax));
+  EXPECT_TRUE(add("a2", 0));
+}
+
 TEST_F(JudgeTest, EqualResultsAgree) {
   for (const std::string copy : {"1", "2"}) {
     Forward("a" + copy, 0, 10, 11);

@@ -43,17 +43,17 @@ void Audits::OnIssued(Step step, Microbatch microbatch) {
   if (job_.options.audit_fraction <= 0) return;
   const Ledger::Row& row = steps_.Find(step)->ledger.row(microbatch);
   const Name name{step, microbatch};
-  if (open_.contains(name)) return;
+  if (audits_.contains(name)) return;
   if (!IsAudited(job_.options.audit_seed, step, microbatch, FractionFor(row))) return;
   if (!NeedsOther(name, Audit(), {})) return;
-  open_.try_emplace(name);
+  audits_.try_emplace(name);
   wanted_.insert(name);
 }
 
 void Audits::Issue(Turn& turn) {
   for (auto it = wanted_.begin(); it != wanted_.end();) {
     const Name name = *it;
-    Audit& audit = open_.at(name);
+    Audit& audit = audits_.at(name);
     const auto route = router_.DrawOther(Involved(name, audit));
     if (!route) {
       ++it;
@@ -78,14 +78,16 @@ bool Audits::OnReport(const WorkerId& from, const TaskReport& report, Timepoint 
   using Event = TaskReport::Event;
   const TaskKey& key = report.key;
   const Name name{key.step, key.microbatch};
-  const auto found = open_.find(name);
-  if (found == open_.end() || key.stage.value >= job_.stages()) return false;
+  const auto found = audits_.find(name);
+  if (found == audits_.end() || key.stage.value >= job_.stages()) return false;
   Audit& audit = found->second;
   if (report.digests.input != 0) {
     const TaskPart part =
         report.event == Event::kForwarded ? TaskPart::kForward : TaskPart::kBackward;
-    audit.testimonies.insert({key.stage, part, report.digests.input, report.digests.output, from});
-    news_.insert(name);
+    const Testimony said{key.stage, part, report.digests.input, report.digests.output, from};
+    // What is computed again after the audit has ended is compared with what others had before.
+    if (Add(said, &audit.testimonies) && std::exchange(audit.ended, false)) audit.runs = 0;
+    if (!audit.ended) news_.insert(name);
   }
   if (!audit.run) return false;
   const Hop& hop = audit.run->hops[key.stage.value];
@@ -99,8 +101,8 @@ bool Audits::OnReport(const WorkerId& from, const TaskReport& report, Timepoint 
 }
 
 void Audits::OnTokensAwaited(const TaskKey& key, Timepoint now) {
-  const auto found = open_.find({key.step, key.microbatch});
-  if (found == open_.end() || !found->second.run) return;
+  const auto found = audits_.find({key.step, key.microbatch});
+  if (found == audits_.end() || !found->second.run) return;
   Run& run = *found->second.run;
   if (run.hops.front().attempt == key.attempt) run.progress = now;
 }
@@ -136,8 +138,8 @@ bool Audits::IsFolded(const Name& name) const {
 
 void Audits::Conclude(Turn& turn) {
   for (const Name& name : std::exchange(news_, {})) {
-    const auto found = open_.find(name);
-    if (found != open_.end() && !Judge(name, found->second, turn)) return;
+    const auto found = audits_.find(name);
+    if (found != audits_.end() && !Judge(name, found->second, turn)) return;
   }
 }
 
@@ -161,7 +163,7 @@ bool Audits::Judge(const Name& name, Audit& audit, Turn& turn) {
     wanted_.insert(name);
     turn.advance = true;
   } else if (IsFolded(name)) {
-    Close(name, audit, verdict, turn);
+    End(name, audit, verdict, turn);
   }
   return true;
 }
@@ -185,8 +187,11 @@ void Audits::Convict(const Name& name, const Verdict& verdict, Turn& turn) {
   turn.miscomputed = true;
 }
 
-void Audits::Close(const Name& name, const Audit& audit, const Verdict& verdict, Turn& turn) {
-  ++job_.counts.audits;
+void Audits::End(const Name& name, Audit& audit, const Verdict& verdict, Turn& turn) {
+  audit.ended = true;
+  turn.advance = true;
+  const bool again = std::exchange(audit.counted, true);
+  const bool known = std::exchange(audit.verdict, verdict) == verdict;
   bool confirmed = false;
   for (std::uint64_t s = 0; s < job_.stages(); ++s) {
     if (!IsConfirmed(audit.testimonies, StageIndex(s))) continue;
@@ -195,20 +200,21 @@ void Audits::Close(const Name& name, const Audit& audit, const Verdict& verdict,
       if (t.stage == StageIndex(s)) agreed_[t.worker] = name.first;
     }
   }
-  if (verdict.kind == Kind::kDisagree) {
+  if (verdict.kind == Kind::kDisagree && !known) {
     for (const WorkerId& id : verdict.workers) ++suspicions_[id];
     turn.Report(EventKind::kAuditDiffers,
                 TextOf(name.first, name.second, verdict) + ": nobody can decide between " +
                     Join(verdict.workers) + ", whose next microbatches are audited more often",
                 {.stage = verdict.stage});
   }
+  if (again) return;
+  ++job_.counts.audits;
   if (verdict.kind == Kind::kDisagree || !confirmed) ++job_.counts.audits_undecided;
-  Forget(name);
-  turn.advance = true;
 }
 
 void Audits::Check(Duration patience, Turn& turn) {
-  for (auto& [name, audit] : open_) {
+  for (auto& [name, audit] : audits_) {
+    if (audit.ended) continue;
     if (audit.run && turn.now - audit.run->progress >= patience * (1 << audit.runs)) Stop(audit);
     if (!audit.run) news_.insert(name);
   }
@@ -216,7 +222,7 @@ void Audits::Check(Duration patience, Turn& turn) {
 }
 
 void Audits::Lose(const WorkerId& worker) {
-  for (auto& [name, audit] : open_) {
+  for (auto& [name, audit] : audits_) {
     if (!audit.run ||
         std::ranges::find(audit.run->hops, worker, &Hop::worker) == audit.run->hops.end()) {
       continue;
@@ -234,36 +240,39 @@ void Audits::Stop(Audit& audit) {
 }
 
 void Audits::Forget(const Name& name) {
-  const auto found = open_.find(name);
+  const auto found = audits_.find(name);
   if (found->second.run) Stop(found->second);
   news_.erase(name);
   wanted_.erase(name);
-  open_.erase(found);
+  audits_.erase(found);
 }
 
 void Audits::BeginAgain(Version version) {
-  for (auto it = open_.begin(); it != open_.end();) {
+  for (auto it = audits_.begin(); it != audits_.end();) {
     const Name name = it++->first;
     if (job_.VersionFor(name.first) >= version) Forget(name);
   }
 }
 
 void Audits::OnCommitted() {
-  while (!open_.empty() && open_.begin()->first.first.value < job_.version.value) {
-    Forget(Name(open_.begin()->first));
+  while (!audits_.empty() && audits_.begin()->first.first.value < job_.version.value) {
+    Forget(Name(audits_.begin()->first));
   }
 }
 
 void Audits::Clear() {
-  open_.clear();
+  audits_.clear();
   news_.clear();
   wanted_.clear();
 }
 
 bool Audits::Holds(Step step) const {
   if (!job_.options.rules.commit_awaits_audits) return false;
-  const auto first = open_.lower_bound({step, Microbatch()});
-  return first != open_.end() && first->first.first == step;
+  for (auto it = audits_.lower_bound({step, Microbatch()});
+       it != audits_.end() && it->first.first == step; ++it) {
+    if (!it->second.ended) return true;
+  }
+  return false;
 }
 
 }  // namespace swarm::protocol

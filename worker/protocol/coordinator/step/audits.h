@@ -44,7 +44,7 @@ class Audits {
   /// Nothing is in flight any more.
   void Clear();
 
-  /// An audit of the step is not decided: it must not be committed.
+  /// An audit of the step has not ended: it must not be committed.
   bool Holds(Step step) const;
 
  private:
@@ -60,6 +60,11 @@ class Audits {
     std::optional<Run> run;
     int runs = 0;
     bool told = false;  ///< observers know that results differ
+    /// It holds up no commit. It stays until the commit, so that what is computed again, because
+    /// a worker is gone or a scale was too fine, is compared as well.
+    bool ended = false;
+    bool counted = false;  ///< it has ended before
+    Verdict verdict;       ///< with which it has ended last
   };
   using Map = std::map<Name, Audit>;
 
@@ -73,7 +78,7 @@ class Audits {
   /// False: open steps begin again.
   bool Judge(const Name& name, Audit& audit, Turn& turn);
   void Convict(const Name& name, const Verdict& verdict, Turn& turn);
-  void Close(const Name& name, const Audit& audit, const Verdict& verdict, Turn& turn);
+  void End(const Name& name, Audit& audit, const Verdict& verdict, Turn& turn);
   /// The run's workers have no more work with it.
   void Stop(Audit& audit);
   void Forget(const Name& name);
@@ -82,7 +87,7 @@ class Audits {
   const Members& members_;
   Router& router_;
   Steps& steps_;
-  Map open_;
+  Map audits_;             // of steps that are not committed
   std::set<Name> news_;    // something was reported
   std::set<Name> wanted_;  // another execution is to be issued
   std::map<WorkerId, int> suspicions_;

@@ -341,6 +341,37 @@ TEST_F(AuditsTest, TheOwnerMayVanishDuringItsAudit) {
   EXPECT_EQ(Counts().audits_wrong, 0u);
 }
 
+TEST_F(AuditsTest, WhatIsComputedAgainAfterItsAuditIsComparedWithWhatOthersHadBefore) {
+  options_.microbatches = 1;
+  StartTraining({1, 4});
+  Pass(milliseconds(100));
+  FoldRow(0);
+  ExecuteRuns();  // the audit agrees
+  ASSERT_EQ(Counts().audits, 1u);
+  Lose(Owner(0, 1));
+  Pass(milliseconds(100));
+  wrong_ = {Owner(0, 1)};
+  FoldRow(0);
+  EXPECT_EQ(Counts().audits_wrong, 1u);
+  EXPECT_FALSE(IsMember(*wrong_.begin()));
+  EXPECT_TRUE(Happened("StepRepeated"));
+}
+
+TEST_F(AuditsTest, AnAuditThatHasEndedIsCountedOnceAndHoldsNoCommit) {
+  options_.microbatches = 1;
+  StartTraining({1, 4});
+  Pass(milliseconds(100));
+  FoldRow(0);
+  ExecuteRuns();
+  Lose(Owner(0, 1));
+  Pass(milliseconds(100));
+  FoldRow(0);  // by another, which agrees
+  Reduce();
+  EXPECT_EQ(step(), 1u);
+  EXPECT_EQ(Counts().audits, 1u);
+  EXPECT_EQ(Counts().audits_undecided, 0u);
+}
+
 TEST_F(AuditsTest, AConvictThatIsGoneAlreadyStillBeginsTheStepAgain) {
   options_.microbatches = 1;
   StartTraining({1, 3});
