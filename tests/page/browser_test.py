@@ -85,6 +85,10 @@ class Page(unittest.TestCase):
             self.browser.picture(pathlib.Path(folder) / f"{name}.png")
             self.browser.size(width, height, mobile)
 
+    def check_functions(self, module, exports, checks):
+        self.browser.wait("document.querySelectorAll('.tile').length >= 5")
+        self.assertEqual(self.browser.problems(module, exports, checks), [])
+
     def kill(self, argument):
         """Kills the program of the run that was started with this argument."""
         for entry in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
@@ -313,13 +317,7 @@ class Page(unittest.TestCase):
         b.value("document.querySelector('#lanes button').click()")
 
     def test_its_functions_say_what_they_should(self):
-        self.browser.wait("document.querySelectorAll('.tile').length >= 5")
-        problems = self.browser.value("""import('/view.js').then(view => {
-          const problems = [];
-          const same = (actual, expected) => {
-            const [a, e] = [actual, expected].map(x => JSON.stringify(x));
-            if (a !== e) problems.push(`${a} is not ${e}`);
-          };
+        self.check_functions("/view.js", "view", """
           same([999, 999.5, 1234567, 0.5, NaN].map(view.shortNumber), ['999', '1.00k', '1.23M', '0.50', '–']);
           same([59, 125, 3725, -1].map(view.shortTime), ['59s', '2m05s', '1h02m', '–']);
           same([0.25, 2.5, null].map(view.stepTime), ['250 ms', '2.50 s', '–']);
@@ -352,18 +350,10 @@ class Page(unittest.TestCase):
           same(map[1].tiles, [{id: 'c', state: 'lost', why: 'Silent'}]);
           same(view.stageSummary(map, ['d']), '2 stages, 1 worker: 1 ready; 1 spare without a stage: d; 1 lost in the ' +
                'last minute. Stage 0 is the slowest: 2 microbatches a second.');
-          return problems.join('; ');
-        })""")
-        self.assertEqual(problems, "")
+        """)
 
     def test_the_routes_are_those_of_the_ledger(self):
-        self.browser.wait("document.querySelectorAll('.tile').length >= 5")
-        problems = self.browser.value("""import('/routes.js').then(({routesOf, routeWords, moving}) => {
-          const problems = [];
-          const same = (actual, expected) => {
-            const [a, e] = [actual, expected].map(x => JSON.stringify(x));
-            if (a !== e) problems.push(`${a} is not ${e}`);
-          };
+        self.check_functions("/routes.js", "{routesOf, routeWords, moving}", """
           const part = (worker, ...microbatches) => ({worker, microbatches});
           const of = (...groups) => routesOf({microbatches: 3, stages: 2, line: {step: 7,
             groups: groups.map((participants, group) => ({group, participants}))}});
@@ -378,18 +368,10 @@ class Page(unittest.TestCase):
             ['b', 'c', 0, false], ['b', 'c', 0.5, false], ['b', 'c', 1, true], ['b', 'c', 0.5, true], ['a', 'b', 0.5, true]]);
           same(moving([{workers: ['a'], microbatches: [0]}], 0.5), [['a', 'a', 0, false]]);
           same(moving([{workers: ['a', 'b'], microbatches: Array.from({length: 1000}, (_, i) => i)}], 0).length, 250);
-          return problems.join('; ');
-        })""")
-        self.assertEqual(problems, "")
+        """)
 
     def test_another_run_is_read_from_its_files(self):
-        self.browser.wait("document.querySelectorAll('.tile').length >= 5")
-        problems = self.browser.value("""import('/compare.js').then(({readRun, partOf, compareWords}) => {
-          const problems = [];
-          const same = (actual, expected) => {
-            const [a, e] = [actual, expected].map(x => JSON.stringify(x));
-            if (a !== e) problems.push(`${a} is not ${e}`);
-          };
+        self.check_functions("/compare.js", "{readRun, partOf, compareWords}", """
           const line = (step, loss) => JSON.stringify({step, loss, grad_norm: 2, lr: 0.1, seconds: null});
           const run = readRun([[line(0, 5), line(1, 4), line(2, 3), line(1, 4.5)].join('\\n') + '\\n{"step": 3',
             '{"kind": "Validation", "step": 2, "loss": 3.5}\\n{"kind": "WorkerLost", "version": 2, "step": 9, "loss": 1}\\n']);
@@ -400,18 +382,10 @@ class Page(unittest.TestCase):
           same(compareWords(run, {xs: [0, 1], ys: [6, 7]}, String),
                '3 steps. At step 1 its loss is 4.5, and that of this run 7.');
           same(compareWords(run, {xs: [], ys: []}, String), '3 steps. The runs have no step in common yet.');
-          return problems.join('; ');
-        })""")
-        self.assertEqual(problems, "")
+        """)
 
     def test_the_words_of_lanes(self):
-        self.browser.wait("document.querySelectorAll('.tile').length >= 5")
-        problems = self.browser.value("""import('/timeline.js').then(({Lanes, laneWords, drawnSlot}) => {
-          const problems = [];
-          const same = (actual, expected) => {
-            const [a, e] = [actual, expected].map(x => JSON.stringify(x));
-            if (a !== e) problems.push(`${a} is not ${e}`);
-          };
+        self.check_functions("/timeline.js", "{Lanes, laneWords, drawnSlot}", """
           const lanes = new Lanes();
           const tell = (slot, of, lost = []) => lanes.take({slot, slots: 10, slotSeconds: 2, lost,
             lanes: Object.entries(of).map(([id, slots]) => ({id, slots}))});
@@ -429,18 +403,10 @@ class Page(unittest.TestCase):
           same(lanes.isGone('w-2'), false);
           tell(200, {});
           same(lanes.ids, []);
-          return problems.join('; ');
-        })""")
-        self.assertEqual(problems, "")
+        """)
 
     def test_the_account_is_counted_and_not_asserted(self):
-        self.browser.wait("document.querySelectorAll('.tile').length >= 5")
-        problems = self.browser.value("""import('/account.js').then(({judge, ranges, squares}) => {
-          const problems = [];
-          const same = (actual, expected) => {
-            const [a, e] = [actual, expected].map(x => JSON.stringify(x));
-            if (a !== e) problems.push(`${a} is not ${e}`);
-          };
+        self.check_functions("/account.js", "{judge, ranges, squares}", """
           same([ranges([3, 0, 1, 2, 5]), ranges([]), ranges([7])], ['0–3, 5', '', '7']);
           const part = (worker, stage, ...microbatches) => ({worker, stage, microbatches});
           const of = (groups, more = {}) => judge({microbatches: 2, stages: 2, chain: 'holds', first: 0, last: 9,
@@ -466,9 +432,7 @@ class Page(unittest.TestCase):
           same(judge({microbatches: 2, stages: 0, chain: 'broken', line, first: 0, last: 0}).tone, 'bad');
           same(judge({microbatches: 2, stages: 2, chain: 'none', line: null, first: null, last: null}).sentence,
                'No step is committed yet.');
-          return problems.join('; ');
-        })""")
-        self.assertEqual(problems, "")
+        """)
 
     def test_z_nothing_went_wrong_and_no_other_address_was_asked(self):
         events = self.browser.events

@@ -81,11 +81,41 @@ class Chromium:
         assert "exceptionDetails" not in result, f"{expression}: {result['exceptionDetails']}"
         return result["result"].get("value")
 
-    def wait(self, expression):
-        deadline = time.monotonic() + PATIENCE
+    def wait(self, expression, seconds=PATIENCE):
+        deadline = time.monotonic() + seconds
         while not self.value(f"Promise.resolve({expression}).then(Boolean)"):
-            assert time.monotonic() < deadline, f"did not become true: {expression}\n{self.value('document.body.innerText')}"
+            assert time.monotonic() < deadline, (
+                f"did not become true: {expression}\n{self.value('document.body.innerText')}\n{self.troubles()}")
             time.sleep(0.05)
+
+    def troubles(self):
+        """What the browser said that went wrong, and the requests that have no answer yet, a line each."""
+        urls, lines = {}, []
+        for method, event in self.events:
+            if method == "Network.requestWillBeSent":
+                urls[event["requestId"]] = event["request"]["url"]
+            elif method == "Network.loadingFinished":
+                urls.pop(event["requestId"], None)
+            elif method == "Network.loadingFailed":
+                lines.append(f"{urls.pop(event['requestId'], '?')}: {event['errorText']}")
+            elif method == "Log.entryAdded":
+                lines.append(f"{event['entry']['level']}: {event['entry']['text']} {event['entry'].get('url', '')}")
+            elif method == "Runtime.exceptionThrown":
+                lines.append(str(event["exceptionDetails"]))
+        return "\n".join([*lines, *(f"{url}: no end yet" for url in urls.values())])
+
+    def problems(self, module, exports, checks):
+        """Plays `checks` on what a module of the page exports, and returns what does not hold: in them, same(actual,
+        expected) compares two values as JSON."""
+        return self.value(f"""import('{module}').then(({exports}) => {{
+          const problems = [];
+          const same = (actual, expected) => {{
+            const [a, e] = [actual, expected].map(x => JSON.stringify(x));
+            if (a !== e) problems.push(`${{a}} is not ${{e}}`);
+          }};
+          {checks}
+          return problems;
+        }})""")
 
     def key(self, key):
         # A button hears Enter as a character, too, and a checkbox a space.
