@@ -1,5 +1,5 @@
-# Writes OUTPUT, the source of worker/page/files.h, from FILES of FOLDER:
-# cmake -DFOLDER=... -DFILES=a,b/c -DOUTPUT=... -P cmake/embed.cmake
+# Writes OUTPUT, the source of a header that declares WebFiles() in a namespace of swarm, from FILES of FOLDER:
+# cmake -DFOLDER=... -DFILES=a,b/c -DHEADER=worker/page/files.h -DNAMESPACE=page -DOUTPUT=... -P cmake/embed.cmake
 string(REPLACE "," ";" FILES "${FILES}")
 string(REPEAT "[0-9a-f]" 64 line)
 set(rows "")
@@ -11,11 +11,11 @@ foreach(file ${FILES})
   string(REGEX REPLACE "([0-9a-f][0-9a-f])" "\\\\x\\1" hex "${hex}")
   string(APPEND rows "    {\"/${file}\",\n     {\"${hex}\", ${bytes}}},\n")
 endforeach()
-file(WRITE "${OUTPUT}" "#include \"worker/page/files.h\"\n
-namespace swarm::page {
+file(WRITE "${OUTPUT}" "#include \"${HEADER}\"\n
+namespace swarm::${NAMESPACE} {
 namespace {
-constexpr WebFile kFiles[] = {
+constexpr web::PageFile kFiles[] = {
 ${rows}};
 }  // namespace
-std::span<const WebFile> WebFiles() { return kFiles; }
-}  // namespace swarm::page\n")
+std::span<const web::PageFile> WebFiles() { return kFiles; }
+}  // namespace swarm::${NAMESPACE}\n")

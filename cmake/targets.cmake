@@ -41,6 +41,21 @@ function(swarm_library name)
   swarm_unite(${name} ${arg_SOURCES})
 endfunction()
 
+# swarm_embed_web(VARIABLE HEADER NAMESPACE FILES ...): puts files of web/ into a source, whose path VARIABLE gets. HEADER
+# declares its function WebFiles() in a namespace of swarm.
+function(swarm_embed_web variable header namespace)
+  cmake_parse_arguments(arg "" "" "FILES" ${ARGN})
+  set(source "${CMAKE_CURRENT_BINARY_DIR}/files.cc")
+  list(TRANSFORM arg_FILES PREPEND "${PROJECT_SOURCE_DIR}/web/" OUTPUT_VARIABLE paths)
+  list(JOIN arg_FILES "," joined)
+  add_custom_command(
+    OUTPUT "${source}"
+    COMMAND ${CMAKE_COMMAND} -DFOLDER=${PROJECT_SOURCE_DIR}/web -DFILES=${joined} -DHEADER=${header}
+            -DNAMESPACE=${namespace} -DOUTPUT=${source} -P ${PROJECT_SOURCE_DIR}/cmake/embed.cmake
+    DEPENDS ${paths} ${PROJECT_SOURCE_DIR}/cmake/embed.cmake VERBATIM)
+  set(${variable} "${source}" PARENT_SCOPE)
+endfunction()
+
 # swarm_program(NAME SOURCES ... DEPS ...): one of the programs in bin/; the target `programs` is all of them.
 function(swarm_program name)
   cmake_parse_arguments(arg "" "" "SOURCES;DEPS" ${ARGN})

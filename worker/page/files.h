@@ -1,16 +1,12 @@
-// The files of web/, which the build puts into the program.
+// The files of web/ that are of the page of a job; the build puts them into the program.
 #pragma once
 
 #include <span>
-#include <string_view>
+
+#include "base/web/page_files.h"
 
 namespace swarm::page {
 
-struct WebFile {
-  std::string_view path;  ///< as a browser asks for it: "/page.css"
-  std::string_view content;
-};
-
-std::span<const WebFile> WebFiles();
+std::span<const web::PageFile> WebFiles();
 
 }  // namespace swarm::page

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/web/loopback.h"
+#include "base/web/page_files.h"
 #include "worker/page/files.h"
 #include "worker/page/ledger_file.h"
 #include "worker/page/log_tail.h"
@@ -29,39 +30,10 @@ constexpr std::size_t kLogBytes = std::size_t{16} << 10;
 /// Beside those that streams keep.
 constexpr int kThreads = 4;
 
-/// The browser asks no other address for anything, and runs nothing that is not a file of ours.
-constexpr const char* kHeaders =
-    "Cache-Control: no-store\r\n"
-    "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; img-src "
-    "'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'\r\n"
-    "Referrer-Policy: no-referrer\r\n"
-    "X-Content-Type-Options: nosniff\r\n";
-
-std::string TypeOf(std::string_view path) {
-  if (path.ends_with(".html")) return "text/html; charset=utf-8";
-  if (path.ends_with(".css")) return "text/css; charset=utf-8";
-  if (path.ends_with(".js")) return "text/javascript; charset=utf-8";
-  if (path.ends_with(".svg")) return "image/svg+xml";
-  return "text/plain; charset=utf-8";
-}
-
-web::Answer Json(std::string text) {
-  return {.type = "application/json", .text = std::move(text), .headers = kHeaders};
-}
-
 web::Answer Busy() {
   return {.code = 503,
           .text = "no more viewers, or too busy; ask again\n",
-          .headers = std::string(kHeaders) + "Retry-After: 2\r\n"};
-}
-
-web::Answer FileAt(std::string_view path) {
-  if (path == "/") path = "/index.html";
-  for (const WebFile& file : WebFiles()) {
-    if (file.path != path) continue;
-    return {.type = TypeOf(path), .text = std::string(file.content), .headers = kHeaders};
-  }
-  return {.code = 404, .text = "not found\n", .headers = kHeaders};
+          .headers = std::string(web::kPageHeaders) + "Retry-After: 2\r\n"};
 }
 
 std::string Event(const char* name, const std::string& json) {
@@ -140,7 +112,7 @@ std::optional<Answer> PageServer::Ask(std::function<Answer()> make) {
 
 web::Answer PageServer::Respond(const web::Request& request) {
   if (web::IsLoopback(options_.listen) && !web::IsOfThisMachine(request.host)) {
-    return {.code = 403, .text = "ask for it by its address\n", .headers = kHeaders};
+    return web::NotOfThisMachine();
   }
   if (request.path == "/events") return Stream();
   std::function<std::string()> make;
@@ -166,8 +138,8 @@ web::Answer PageServer::Respond(const web::Request& request) {
   } else if (request.path == "/log") {
     const std::optional<std::string> tail =
         ReadLogTail(options_.folder, TextIn(request.query, "worker"), kLogBytes);
-    if (!tail) return {.code = 404, .text = "no log here\n", .headers = kHeaders};
-    return {.text = *tail, .headers = kHeaders};
+    if (!tail) return {.code = 404, .text = "no log here\n", .headers = web::kPageHeaders};
+    return {.text = *tail, .headers = web::kPageHeaders};
   } else if (request.path == "/account") {
     const double step = NumberIn(request.query, "step", -1);
     make = [this, step] {
@@ -178,10 +150,10 @@ web::Answer PageServer::Respond(const web::Request& request) {
                          options_.microbatches, options_.stages);
     };
   } else {
-    return FileAt(request.path);
+    return web::FileAt(WebFiles(), request.path == "/" ? "/index.html" : request.path);
   }
   std::optional<std::string> json = Ask(std::move(make));
-  return json ? Json(*std::move(json)) : Busy();
+  return json ? web::JsonOf(*std::move(json)) : Busy();
 }
 
 web::Answer PageServer::Stream() {
@@ -196,7 +168,7 @@ web::Answer PageServer::Stream() {
   });
   if (!joined || !*joined) return Busy();
   return {.type = "text/event-stream",
-          .headers = kHeaders,
+          .headers = web::kPageHeaders,
           .more = [viewer = *joined]() -> std::optional<std::string> {
             std::optional<std::string> next = viewer->Take(kQuiet);
             if (next && next->empty()) next = ":\n\n";

@@ -92,7 +92,7 @@ TEST_F(PageServerTest, ThePageIsWholeAndAsksNoOtherAddressForAnything) {
     EXPECT_THAT(Get(page_->address(), path), StartsWith("HTTP/1.1 200 ")) << path;
   }
   EXPECT_GE(references, 5);
-  for (const WebFile& file : WebFiles()) {
+  for (const web::PageFile& file : WebFiles()) {
     if (file.path.starts_with("/vendor/") || file.path == "/icon.svg") continue;
     EXPECT_THAT(std::string(file.content), Not(AnyOf(HasSubstr("http:"), HasSubstr("https:"))))
         << file.path;
@@ -101,7 +101,7 @@ TEST_F(PageServerTest, ThePageIsWholeAndAsksNoOtherAddressForAnything) {
 
 TEST_F(PageServerTest, TheFilesAreThoseOfTheSourceTree) {
   ASSERT_GE(WebFiles().size(), 8u);
-  for (const WebFile& file : WebFiles()) {
+  for (const web::PageFile& file : WebFiles()) {
     const auto text = ReadFile(std::string(SWARM_SOURCE_DIR) + "/web" + std::string(file.path));
     ASSERT_TRUE(text.ok()) << text.status().ToString();
     EXPECT_TRUE(file.content == *text) << file.path;
