@@ -5,6 +5,7 @@ import { compareWords, partOf, readRun } from '/compare.js';
 import { byId, colour, drawSoon, keep, make, makeRow, say, updateSoon, watchView } from '/dom.js';
 import { beginRoutes } from '/routes_section.js';
 import { beginTimeline } from '/timeline_section.js';
+import { Told } from '/told.js';
 import {
   Curve, align, axisValue, boundaryWords, curveWords, headWords, isOver, kMarks, moveRange, shortNumber, stageMap, stageSummary,
   stateWords, stepTime, tileLines, value,
@@ -19,6 +20,7 @@ const kKept = ['loss', 'validation', 'gradNorm', 'learningRate', 'seconds'];
 
 // ---- the state, as the trainer tells it ----
 
+const told = new Told();
 const live = { status: null, curves: {}, marks: [] };
 let zoom = null;  // [from, to] of the steps that are shown; null: the whole run
 let zoomed = {};  // curves between these
@@ -29,7 +31,8 @@ let other = null;  // the curves of a run to compare with
 for (const name of kKept) live.curves[name] = new Curve();
 
 function takeState(state) {
-  live.status = state.status;
+  told.takeState(state);
+  live.status = told.status;
   for (const name of kKept) live.curves[name] = new Curve(state.curves[name]);
   live.marks = state.marks;
   drawn = false;
@@ -37,8 +40,9 @@ function takeState(state) {
   if (zoom) zoomTo(zoom);  // the steps may be others
 }
 
-function takeNews({ status, news }) {
-  live.status = status;
+function takeNews({ number, change, news }) {
+  if (!told.takeNews({ number, change })) return connect();
+  live.status = told.status;
   for (const [step, loss, gradNorm, learningRate, seconds] of news.steps) {
     for (const [name, y] of Object.entries({ loss, gradNorm, learningRate, seconds })) live.curves[name].add(step, y);
   }
@@ -49,6 +53,7 @@ function takeNews({ status, news }) {
 
 let source = null;
 function connect() {
+  source?.close();
   source = new EventSource('/events');
   const on = (name, take) => source.addEventListener(name, event => {
     take(JSON.parse(event.data));

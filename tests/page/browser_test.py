@@ -352,6 +352,59 @@ class Page(unittest.TestCase):
                'last minute. Stage 0 is the slowest: 2 microbatches a second.');
         """)
 
+    def test_who_joins_late_or_misses_an_event_ends_with_the_same_status(self):
+        b = self.browser
+        b.wait("document.querySelectorAll('.tile.ready').length === 5")
+        agreed = b.value("""import('/told.js').then(({Told}) => new Promise((done, failed) => {
+          const seen = {early: new Map(), late: new Map(), deaf: new Map()};  // the status by the number of the event
+          const sources = [];
+          let missed = 0, begunAnew = 0;
+          function follow(name, hears = () => true) {
+            const told = new Told(), source = new EventSource('/events');
+            sources.push(source);
+            source.addEventListener('state', event => { told.takeState(JSON.parse(event.data)); keep(); });
+            source.addEventListener('news', event => {
+              if (!hears()) return;
+              if (told.takeNews(JSON.parse(event.data))) return keep();
+              source.close();
+              ++begunAnew;
+              follow(name);
+            });
+            function keep() {
+              seen[name].set(told.number, JSON.stringify(told.status, sorted));
+              const common = [...seen.early.keys()].filter(number => seen.late.has(number) && seen.deaf.has(number));
+              if (!begunAnew || common.filter(number => number > missed).length < 8) return;
+              sources.forEach(source => source.close());
+              done(common.filter(number => new Set(Object.values(seen).map(of => of.get(number))).size !== 1).length === 0
+                   && begunAnew === 1);
+            }
+          }
+          const sorted = (_, value) => (value && typeof value === 'object' && !Array.isArray(value)
+            ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))) : value);
+          follow('early');
+          let heard = 0;
+          follow('deaf', () => {
+            if (++heard !== 3) return true;
+            missed = Math.max(...seen.deaf.keys()) + 1;
+            follow('late');
+            return false;
+          });
+        }))""")
+        self.assertTrue(agreed)
+        self.check_functions("/told.js", "{Told, applied}", """
+          const status = {step: 1, stages: [{rate: 1, workers: [{id: 'a'}]}, {rate: 2}], message: ''};
+          const changed = applied(status, {step: [2], stages: {1: {rate: [null]}}, message: 0, job: ['j']});
+          same(changed, {step: 2, stages: [status.stages[0], {rate: null}], job: 'j'});
+          same([status.step, status.stages[1].rate, changed.stages[0] === status.stages[0]], [1, 2, true]);
+          same([applied(null, [{step: 1}]), applied({a: 1}, [null]), applied([1], [[1, 2]]), applied({a: 1}, {})],
+               [{step: 1}, null, [1, 2], {a: 1}]);
+          const told = new Told();
+          same(told.takeNews({number: 1, change: {}}), false);
+          told.takeState({number: 4, status: {step: 1}});
+          same([told.takeNews({number: 6, change: {step: [3]}}), told.status.step], [false, 1]);
+          same([told.takeNews({number: 5, change: {step: [2]}}), told.status.step], [true, 2]);
+        """)
+
     def test_the_routes_are_those_of_the_ledger(self):
         self.check_functions("/routes.js", "{routesOf, routeWords, moving}", """
           const part = (worker, ...microbatches) => ({worker, microbatches});

@@ -14,6 +14,7 @@
 #include "worker/page/ledger_file.h"
 #include "worker/page/log_tail.h"
 #include "worker/page/state/account.h"
+#include "worker/page/state/changes.h"
 
 namespace swarm::page {
 namespace {
@@ -197,17 +198,18 @@ void PageServer::Refresh() {
     read();  // a file that is cut once more is noticed at the next call
   }
   const std::optional<JobView> view = options_.look(kLookLimit);
-  std::string status = view ? ToJson(*view, options_.job, UnixSeconds()) : "null";
-  const bool changed = status != status_;
-  status_ = std::move(status);
-  if (!changed && !history_.has_news()) return;
+  const std::string before = std::exchange(
+      status_, view ? ToJson(*view, options_.job, UnixSeconds()) : std::string("null"));
+  if (status_ == before && !history_.has_news()) return;
+  ++number_;
   const std::optional<std::string> news = history_.TakeNews();
-  broadcast_.Send(news ? Event("news", "{\"status\":" + status_ + ",\"news\":" + *news + "}")
+  broadcast_.Send(news ? Event("news", "{\"number\":" + std::to_string(number_) + ",\"change\":" +
+                                           ChangeOf(before, status_) + ",\"news\":" + *news + "}")
                        : Event("state", StateJson()));
 }
 
 std::string PageServer::StateJson() const {
-  return "{\"status\":" + status_ +
+  return "{\"number\":" + std::to_string(number_) + ",\"status\":" + status_ +
          ",\"curves\":" + history_.CurvesJson(0, std::numeric_limits<double>::infinity()) +
          ",\"marks\":" + history_.MarksJson() + "}";
 }

@@ -67,6 +67,7 @@ class PageServer {
   GrowingFile steps_, events_;
   History history_;
   std::string status_ = "null";  // JSON, as the viewers know it
+  std::uint64_t number_ = 0;     // of the last event; one who has missed an event sees it
   Timepoint next_look_{};
   bool ticking_ = false;
   Loop loop_{"page"};

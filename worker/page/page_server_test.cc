@@ -14,6 +14,7 @@
 #include "base/metrics/testing/scrape.h"
 #include "base/testing/temporary_folder.h"
 #include "worker/page/files.h"
+#include "worker/page/testing/apply.h"
 #include "worker/page/testing/viewer.h"
 
 namespace swarm::page {
@@ -142,13 +143,63 @@ TEST_F(PageServerTest, AViewerGetsTheStateAndThenWhatIsNew) {
   Know([](auto& status) { status.step = protocol::Step(2); });
   // The step and the status may come one after the other.
   std::vector<json> steps;
-  for (json status; steps.empty() || status.at("step") != 2;) {
+  for (json status = state.at("status"); steps.empty() || status.at("step") != 2;) {
     const auto [name, news] = viewer.Next();
     ASSERT_EQ(name, "news");
-    status = news.at("status");
+    Apply(news.at("change"), &status);
     for (const json& step : news.at("news").at("steps")) steps.push_back(step);
   }
   EXPECT_EQ(steps, (std::vector<json>{json::parse("[1.0,4.5,2.0,0.5,0.25]")}));
+}
+
+/// A viewer, and the status as it knows it.
+struct Follower {
+  explicit Follower(const std::string& address) : viewer(address) { Take(); }
+  void Take() {
+    const auto [name, event] = viewer.Next();
+    ASSERT_FALSE(event.is_null()) << "the stream has ended";
+    if (name == "state") {
+      status = event.at("status");
+    } else {
+      ASSERT_EQ(event.at("number"), number + 1);
+      Apply(event.at("change"), &status);
+    }
+    number = event.at("number");
+  }
+
+  Viewer viewer;
+  json status;
+  std::uint64_t number = 0;
+};
+
+TEST_F(PageServerTest, WhoJoinsLateEndsWithTheStatusOfWhoWasThereFromTheBeginning) {
+  const auto train = [this](std::uint64_t step) {
+    AddStep(step);
+    Know([step](auto& status) {
+      status.step = protocol::Step(step);
+      protocol::StageStatus stage{.stage = protocol::StageIndex(0), .workers = {}};
+      for (std::uint64_t w = 0; w < 2 + step % 3; ++w) {
+        stage.workers.push_back(
+            {.id = protocol::WorkerId("w" + std::to_string(w)), .queued = step});
+      }
+      status.stages = {stage};
+    });
+  };
+  train(1);
+  Serve();
+  Follower early(page_->address());
+  for (std::uint64_t step = 2; step < 5; ++step) {
+    train(step);
+    while (early.status.at("step") != step) ASSERT_NO_FATAL_FAILURE(early.Take());
+  }
+  Follower late(page_->address());
+  EXPECT_EQ(late.status, early.status);
+  train(5);
+  for (Follower* follower : {&early, &late}) {
+    while (follower->status.at("step") != 5) ASSERT_NO_FATAL_FAILURE(follower->Take());
+  }
+  EXPECT_EQ(late.status, early.status);
+  EXPECT_EQ(late.status, Body("/state").at("status"));
 }
 
 TEST_F(PageServerTest, AViewerGetsTheWholeStateAgainWhenStepsWereUndone) {
@@ -244,33 +295,35 @@ TEST_F(PageServerTest, AViewerThatReadsTooSlowlyIsDroppedAndMayComeAgain) {
   constexpr std::size_t kBytes = 1u << 20;
   Know([](auto& status) { status.message.assign(kBytes, 'x'); });
   Serve({.viewers = 3, .waiting_bytes = 2 * kBytes});
-  Viewer slow(page_->address()), quick(page_->address());
+  Viewer slow(page_->address());
+  Follower quick(page_->address());
   ASSERT_EQ(slow.Next().first, "state");
   // More than may wait and than the buffers of a connection hold.
   for (int i = 1; i < 24; ++i) {
-    Know([&](auto& status) { status.step = protocol::Step(static_cast<std::uint64_t>(i)); });
-    json status;
-    do {
-      const json event = quick.Next().second;
-      ASSERT_FALSE(event.is_null()) << "the other viewer is not held up";
-      status = event.at("status");
-    } while (status.at("step") != i);
+    Know([&](auto& status) {
+      status.step = protocol::Step(static_cast<std::uint64_t>(i));
+      status.message.assign(kBytes,
+                            static_cast<char>('a' + i));  // what has not changed is not told
+    });
+    while (quick.status.at("step") != i) {
+      ASSERT_NO_FATAL_FAILURE(quick.Take()) << "the other viewer is not held up";
+    }
   }
-  while (slow.text().size() < quick.text().size() && slow.Read()) {
+  while (slow.text().size() < quick.viewer.text().size() && slow.Read()) {
   }
-  EXPECT_LT(slow.text().size(), quick.text().size()) << "its stream has ended";
+  EXPECT_LT(slow.text().size(), quick.viewer.text().size()) << "its stream has ended";
   EXPECT_EQ(Viewer(page_->address()).Next().second.at("status").at("step"), 23);
 }
 
 TEST_F(PageServerTest, AtTheEndViewersGetTheLastState) {
   Know([](auto& status) { status.state = protocol::JobState::kTraining; });
   Serve();
-  Viewer viewer(page_->address());
-  ASSERT_EQ(viewer.Next().first, "state");
+  Follower follower(page_->address());
   Know([](auto& status) { status.state = protocol::JobState::kSucceeded; });
   page_->Close();
-  EXPECT_EQ(viewer.Next().second.at("status").at("state"), "Succeeded");
-  EXPECT_EQ(viewer.Next().first, "") << "the stream has ended";
+  ASSERT_NO_FATAL_FAILURE(follower.Take());
+  EXPECT_EQ(follower.status.at("state"), "Succeeded");
+  EXPECT_EQ(follower.viewer.Next().first, "") << "the stream has ended";
   EXPECT_THAT(Get(page_->address(), "/events"), StartsWith("HTTP/1.1 503 "));
 }
 
