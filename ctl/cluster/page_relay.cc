@@ -12,6 +12,8 @@
 
 #include "base/web/broadcast.h"
 #include "base/web/loopback.h"
+#include "operator/kube/object/resource.h"
+#include "operator/names/names.h"
 
 namespace swarm::ctl {
 namespace {
@@ -74,6 +76,11 @@ struct Passage {
 };
 
 }  // namespace
+
+std::string PagePrefix(const std::string& ns, const std::string& pod) {
+  return kube::ObjectPath(kube::resources::Pods(), {ns, pod}) + ":" +
+         std::to_string(names::kPagePort) + "/proxy";
+}
 
 Result<std::unique_ptr<PageRelay>> PageRelay::Start(const std::string& listen, Find find) {
   if (!web::IsLoopback(listen)) {

@@ -20,6 +20,10 @@ struct PagePlace {
   std::string authorization;  ///< header; may be empty
 };
 
+/// The prefix of the page that this pod serves, as the API server writes it into documents: with
+/// the colon as it is.
+std::string PagePrefix(const std::string& ns, const std::string& pod);
+
 class PageRelay {
  public:
   /// Called on the threads of the server. Errors are shown in the browser.

@@ -85,7 +85,7 @@ class PageRelayTest : public testing::Test {
   void Start() {
     auto relay = PageRelay::Start("127.0.0.1:0", [this]() -> Result<PagePlace> {
       if (!found_.ok()) return found_;
-      return PagePlace{server_, kPrefix, "Bearer secret"};
+      return PagePlace{server_, PagePrefix("ns", "job-trainer-1"), "Bearer secret"};
     });
     ASSERT_TRUE(relay.ok()) << relay.status().ToString();
     relay_ = *std::move(relay);

@@ -9,7 +9,6 @@
 #include "ctl/cluster/cluster_commands.h"
 #include "ctl/cluster/page_relay.h"
 #include "operator/kube/object/resource.h"
-#include "operator/names/names.h"
 #include "operator/objects/read.h"
 
 namespace swarm::ctl {
@@ -46,10 +45,7 @@ class Finder {
                          " has no trainer now; its page comes with it");
     }
     ASSIGN_OR_RETURN(std::string authorization, cluster_.config.credentials->Authorization());
-    place_ = {cluster_.transport,
-              kube::ObjectPath(kube::resources::Pods(),
-                               {job.ns, pod + ":" + std::to_string(names::kPagePort)}, "proxy"),
-              std::move(authorization)};
+    place_ = {cluster_.transport, PagePrefix(job.ns, pod), std::move(authorization)};
     return Status();
   }
 

@@ -4,6 +4,7 @@ import time
 
 from harness.case import case
 from harness.kubectl import Refused, eventually
+from harness.page import ui
 
 
 @case("kubectl scale, up and down", "fast")
@@ -62,6 +63,45 @@ def swarmctl(world):
     except Refused as refusal:
         refused = str(refusal)
     world.check("it drains workers only, and says so", "is not a worker" in refused, refused)
+    job.stop()
+    job.verify(world, complete=False)
+
+
+@case("swarmctl ui shows a job in a browser, follows it over its trainer's end, and leaves on Ctrl-C", seconds=420)
+def page_of_a_job(world):
+    job = world.job().submit().await_step(20)
+    job.await_ready(4)
+    with ui(world, job.name) as page:
+        step = "Number(/^Step ([0-9]+) of/.exec(document.getElementById('step').textContent)?.[1] ?? -1)"
+
+        def moves():
+            before = page.browser.value(step)
+            page.wait(f"{step} > {max(before, 0)} && document.getElementById('away').hidden")
+        page.wait("document.querySelectorAll('.tile.ready').length === 4")
+        page.browser.value("window.opened = true")
+        page.wait("document.querySelectorAll('.stages > li').length === 2")
+        moves()
+        shown = page.browser.value("[...document.querySelectorAll('.tile.ready b')].map(name => name.textContent).sort()")
+        world.check("the tiles are the job's workers, and the steps move", shown == job.pod_names("worker"), shown)
+
+        leaving = shown[0]
+        world.kill_pod(leaving, world.namespace)
+        page.wait(f"document.querySelectorAll('.tile.ready').length === 4 && "
+                  f"![...document.querySelectorAll('.tile.ready b')].some(name => name.textContent === {leaving!r})", 120)
+        world.check("it shows the worker that has taken the place of one that is gone", True)
+
+        trainer = job.trainer()["metadata"]["name"]
+        world.kill_pod(trainer, world.namespace)
+        eventually("another trainer", lambda: job.trainer() and job.trainer()["metadata"]["name"] != trainer, 60)
+        page.wait("fetch('/state').then(answer => answer.json()).then(({status}) => status?.term > 1, () => false)", 120)
+        page.wait("document.querySelectorAll('.tile.ready').length === 4", 120)
+        moves()
+        world.check("it follows the next trainer without being loaded again", page.browser.value("window.opened"))
+
+        elsewhere = [event["request"]["url"] for method, event in page.browser.events
+                     if method == "Network.requestWillBeSent" and not event["request"]["url"].startswith(page.address)]
+        world.check("the browser asks no other address", not elsewhere, elsewhere)
+        world.check("Ctrl-C ends it with exit code 0", page.interrupt() == 0, page.program.returncode)
     job.stop()
     job.verify(world, complete=False)
 
