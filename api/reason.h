@@ -24,6 +24,12 @@ enum class Reason : std::uint8_t {
   kBudgetLeft,
   kBudgetLow,    ///< nine tenths are spent
   kBudgetSpent,  ///< the operator suspends the job
+  // The job's queue.
+  kQueued,  ///< it waits for its turn
+  kAdmitted,
+  kEvicted,           ///< the queue takes its quota back
+  kNotAdmitted,       ///< the job has no pods, or must give them up, because of its queue
+  kQueueUnavailable,  ///< the operator cannot ask for admission
   // Capacity.
   kAvailable,
   kNoCapacity,

@@ -23,6 +23,7 @@ enum class ConditionType {
   kAccepted,           ///< the job can be run
   kReady,              ///< every stage has a ready worker
   kCapacityAvailable,  ///< no worker waits too long for a node
+  kAdmitted,           ///< the job's queue lets it have pods; only a job with a queue has it
   kSuspended,
   kSucceeded,
   kFailed,

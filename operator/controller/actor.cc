@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "operator/names/names.h"
 #include "operator/objects/outpost.h"
+#include "operator/objects/workload.h"
 
 namespace swarm::controller {
 namespace {
@@ -197,6 +198,12 @@ Status Actor::Do(const Acting& acting, const std::vector<plan::Action>& actions)
       Direct(acting, *direct);
     } else if (const auto* write = std::get_if<plan::WriteReplicas>(&action)) {
       Keep(WriteReplicas(acting, write->replicas), &first);
+    } else if (std::holds_alternative<plan::WriteWorkload>(action)) {
+      Keep(WriteWorkload(acting), &first);
+    } else if (const auto* old = std::get_if<plan::DeleteWorkload>(&action)) {
+      Keep(DeleteWorkload(acting, *old), &first);
+    } else if (const auto* news = std::get_if<plan::TellQueue>(&action)) {
+      Keep(TellQueue(acting, *news), &first);
     } else {
       Keep(client_.Delete(kube::resources::SwarmJobs(), acting.name(), {.uid = acting.view.uid}),
            &first);
@@ -214,6 +221,61 @@ Status Actor::WriteReplicas(const Acting& acting, std::uint64_t replicas) {
               {"spec", {{"replicas", replicas}}}},
              {.subresource = "scale"})
       .status();
+}
+
+Status Actor::WriteWorkload(const Acting& acting) {
+  const Status status = TryWriteWorkload(acting);
+  const bool refused = IsRefusal(status.code()) || status.code() == StatusCode::kNotFound;
+  acting.memory->workload_refusal = refused ? status.message() : "";
+  return refused ? Status() : status;
+}
+
+Status Actor::TryWriteWorkload(const Acting& acting) {
+  std::optional<std::int64_t> priority;
+  if (const std::string name = objects::QueuePriorityOf(acting.view); !name.empty()) {
+    const auto read = client_.Get(kube::resources::WorkloadPriorityClasses(), {"", name});
+    if (!read.ok()) return read.status().WithContext("WorkloadPriorityClass " + name);
+    const json& value = **read;
+    if (value.contains("value") && value["value"].is_number_integer())
+      priority = value["value"].get<std::int64_t>();
+  }
+  ASSIGN_OR_RETURN(const json wanted, objects::BuildWorkload(acting.view, pod_options_, priority));
+  const kube::ObjectName name = kube::NameOf(wanted);
+  const auto there = client_.Get(kube::resources::Workloads(), name);
+  if (there.status().code() == StatusCode::kNotFound) {
+    const Status made = client_.Create(kube::resources::Workloads(), wanted).status();
+    // An earlier try has made it; the next decision sees it.
+    return made.code() == StatusCode::kAlreadyExists ? Status() : made;
+  }
+  RETURN_IF_ERROR(there.status());
+  if (!kube::IsOwnedBy(**there, acting.view.uid)) {
+    return FailedPrecondition("Workload " + name.ToString() +
+                              " exists and does not belong to this SwarmJob; delete it");
+  }
+  json changed = **there;
+  objects::UpdateWorkload(wanted, &changed);
+  return client_.Update(kube::resources::Workloads(), changed).status();
+}
+
+Status Actor::DeleteWorkload(const Acting& acting, const plan::DeleteWorkload& action) {
+  const Status status =
+      client_.Delete(kube::resources::Workloads(),
+                     {acting.view.ns, names::WorkloadName(acting.view.name)}, {.uid = action.uid});
+  // Another one has the name now: the one to delete is gone.
+  return status.code() == StatusCode::kAborted ? Status() : status;
+}
+
+Status Actor::TellQueue(const Acting& acting, const plan::TellQueue& action) {
+  const auto read = client_.Get(kube::resources::Workloads(),
+                                {acting.view.ns, names::WorkloadName(acting.view.name)});
+  if (read.status().code() == StatusCode::kNotFound) return Status();
+  RETURN_IF_ERROR(read.status());
+  if (kube::ResourceVersionOf(**read) != action.version) {
+    return Status(StatusCode::kAborted, "the Workload has changed since the decision");
+  }
+  json told = **read;
+  objects::Tell(action, api::WholeSeconds(acting.now), &told);
+  return client_.Update(kube::resources::Workloads(), told, {.subresource = "status"}).status();
 }
 
 Result<OwnIdentity> Actor::HoldAuthority(const Acting& acting) {

@@ -88,6 +88,10 @@ class Actor {
   Status Delete(const Acting& acting, const plan::DeletePod& action);
   void Direct(const Acting& acting, const plan::DirectTrainer& action);
   Status WriteReplicas(const Acting& acting, std::uint64_t replicas);
+  Status WriteWorkload(const Acting& acting);
+  Status TryWriteWorkload(const Acting& acting);
+  Status DeleteWorkload(const Acting& acting, const plan::DeleteWorkload& action);
+  Status TellQueue(const Acting& acting, const plan::TellQueue& action);
 
   kube::Client& client_;  // of the jobs' own cluster
   const Clusters& clusters_;

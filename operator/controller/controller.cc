@@ -34,7 +34,10 @@ Controller::Controller(kube::Client& client, const ControllerOptions& options,
       links_(std::move(connect), [this](const std::string& key) { queue_.Add(key); }),
       actor_(client, clusters_, links_, secrets_, metrics_, options.pods),
       informers_(
-          client, options.informers, [this](const std::string& key) { queue_.Add(key); }, timing) {}
+          client, options.informers, [this](const std::string& key) { queue_.Add(key); }, timing),
+      workloads_(
+          client, options.informers.namespaces, [this](const std::string& key) { queue_.Add(key); },
+          timing) {}
 
 Controller::~Controller() { Stop(); }
 
@@ -77,7 +80,8 @@ void Controller::Run(std::uint64_t term, std::stop_token stop) {
                          links_,
                          secrets_,
                          events_,
-                         metrics_},
+                         metrics_,
+                         workloads_},
                         term, [this] { return Now{timing_.WallNow(), timing_.Now()}; });
   LOG_INFO("leading with term {}: {} jobs, {} pods", term, informers_.jobs().size(),
            informers_.pods().size());

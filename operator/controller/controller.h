@@ -17,6 +17,7 @@
 #include "operator/controller/metrics.h"
 #include "operator/controller/reconciler.h"
 #include "operator/controller/trainer_links.h"
+#include "operator/controller/workloads.h"
 #include "operator/kube/client/client.h"
 #include "operator/kube/leader/events.h"
 #include "operator/kube/watch/workqueue.h"
@@ -73,6 +74,7 @@ class Controller {
   Clusters clusters_;
   Actor actor_;
   Informers informers_;
+  Workloads workloads_;
   std::jthread leader_;  // last: destroyed before the other members
 };
 

@@ -53,6 +53,7 @@ struct JobMemory {
   plan::Reservations reservations;
   plan::Tenures tenures;
   std::optional<plan::Refusal> refusal;
+  std::string workload_refusal;        ///< why the last write of its Workload was refused
   std::optional<api::WallTime> moved;  ///< when the last move was ordered
   std::optional<api::WallTime> status_written;
   std::uint64_t judged_generation = 0;  ///< the generation whose pods the API server has judged

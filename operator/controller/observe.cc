@@ -6,6 +6,7 @@
 
 #include "operator/names/names.h"
 #include "operator/objects/read.h"
+#include "operator/objects/workload.h"
 
 namespace swarm::controller {
 namespace {
@@ -65,7 +66,25 @@ std::vector<plan::ObservedPod> ObservePods(const objects::JobView& view, const S
   return pods;
 }
 
+plan::ObservedQueue ObserveQueue(const objects::JobView& view, const Snapshot& snapshot,
+                                 const objects::PodOptions& pods, const JobMemory& memory) {
+  plan::ObservedQueue queue{.name = objects::QueueOf(view),
+                            .unreadable = snapshot.no_workloads,
+                            .refusal = memory.workload_refusal};
+  const kube::Object& object = snapshot.workload;
+  if (!object || !kube::IsOwnedBy(*object, view.uid, kube::Ownership::kController)) return queue;
+  const auto wanted = objects::BuildWorkload(view, pods, std::nullopt);
+  if (!wanted.ok()) queue.refusal = wanted.status().message();
+  queue.workload = objects::ReadWorkload(*object, wanted.ok() ? *wanted : *object);
+  return queue;
+}
+
 }  // namespace
+
+bool HasQueue(const objects::JobView& view) {
+  return !objects::QueueOf(view).empty() ||
+         api::FindCondition(view.status, api::ConditionType::kAdmitted) != nullptr;
+}
 
 plan::Observed Observe(const objects::JobView& view, const Snapshot& snapshot,
                        const Surroundings& surroundings, JobMemory* memory) {
@@ -77,6 +96,9 @@ plan::Observed Observe(const objects::JobView& view, const Snapshot& snapshot,
     observed.nodes.emplace(name, objects::ReadNode(*node));
   }
   observed.nodes_known = snapshot.nodes_known;
+  if (observed.job.job && HasQueue(view)) {
+    observed.queue = ObserveQueue(view, snapshot, surroundings.pods, *memory);
+  }
   const auto update = view.annotations.find(names::kUpdateImageAnnotation);
   observed.image = {.name = surroundings.pods.worker_image,
                     .platform = surroundings.pods.worker_platform,

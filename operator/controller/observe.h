@@ -24,6 +24,9 @@ struct Snapshot {
   std::vector<kube::Object> pods;             ///< labelled with the job's name
   std::map<std::string, kube::Object> nodes;  ///< by name: the nodes of the pods
   bool nodes_known = true;
+  bool fresh = false;        ///< the job is as the server has it, not as a cache has it
+  kube::Object workload;     ///< of a job with a queue; null: there is none
+  std::string no_workloads;  ///< why Workloads cannot be read; empty: they can
 };
 
 /// The two clocks, read at the same time.
@@ -45,6 +48,9 @@ struct Surroundings {
 /// out pods of another owner.
 plan::Observed Observe(const objects::JobView& view, const Snapshot& snapshot,
                        const Surroundings& surroundings, JobMemory* memory);
+
+/// Whether the job has a queue, or had one that may still have its Workload.
+bool HasQueue(const objects::JobView& view);
 
 /// The IP address of the pod of the current trainer. Empty: the pod is not running.
 std::string TrainerIp(const objects::JobView& view, const Snapshot& snapshot);

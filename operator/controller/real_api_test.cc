@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cctype>
 #include <fstream>
 #include <functional>
 #include <map>
@@ -33,6 +34,9 @@ using testing::UnorderedElementsAre;
 const kube::Resource kDefinitions{"apiextensions.k8s.io", "v1", "customresourcedefinitions", false};
 const kube::Resource kRoles{"rbac.authorization.k8s.io", "v1", "roles"};
 const kube::Resource kRoleBindings{"rbac.authorization.k8s.io", "v1", "rolebindings"};
+const kube::Resource kClusterRoles{"rbac.authorization.k8s.io", "v1", "clusterroles", false};
+const kube::Resource kClusterRoleBindings{"rbac.authorization.k8s.io", "v1", "clusterrolebindings",
+                                          false};
 
 std::string TextOf(const std::string& path) {
   std::ostringstream text;
@@ -40,10 +44,10 @@ std::string TextOf(const std::string& path) {
   return text.str();
 }
 
-/// What the chart lets the operator do in a namespace whose jobs it manages.
-json RulesOfTheChart() {
+/// What the chart lets the operator do: without Kueue, in a namespace whose jobs it manages.
+json RulesOfTheChart(const std::string& name = "rules") {
   const std::string text = TextOf("helm/swarmjob/templates/_helpers.tpl");
-  const std::string begin = "{{- define \"swarmjob.rules\" -}}\n";
+  const std::string begin = "{{- define \"swarmjob." + name + "\" -}}\n";
   const std::size_t from = text.find(begin);
   EXPECT_NE(from, text.npos);
   if (from == text.npos) return json::array();
@@ -108,6 +112,12 @@ class ControllerRealApiTest : public kube::ApiServerUnderTest {
   }
 
   Status Submit(const std::string& spec = "{}") { return SubmitTo(ns_, spec); }
+  /// A job whose label names a queue.
+  Status SubmitToQueue(const json& labels = {{names::kQueueLabel, "night"}}) {
+    json job = JobUnderTest("{}", {ns_, "tiny"});
+    job["metadata"]["labels"] = labels;
+    return client_->Create(SwarmJobs(), job).status();
+  }
   Status SubmitTo(const std::string& ns, const std::string& spec = "{}") {
     return client_->Create(SwarmJobs(), JobUnderTest(spec, {ns, "tiny"})).status();
   }
@@ -119,21 +129,27 @@ class ControllerRealApiTest : public kube::ApiServerUnderTest {
     EXPECT_TRUE(made.ok()) << made.status().ToString();
     return ns;
   }
-  /// Binds the stranger to the role that the chart makes in a namespace.
-  void AdmitStranger(const std::string& ns) {
+  /// Binds the stranger to a role that the chart makes in a namespace; without one, in the cluster.
+  void AdmitStranger(const std::string& ns, const std::string& rules = "rules") {
     const std::string group = "rbac.authorization.k8s.io";
-    const json metadata = {{"name", "operator"}, {"namespace", ns}};
-    const auto role = client_->Create(kRoles, {{"apiVersion", group + "/v1"},
-                                               {"kind", "Role"},
-                                               {"metadata", metadata},
-                                               {"rules", RulesOfTheChart()}});
+    const std::string kind = ns.empty() ? "ClusterRole" : "Role";
+    json metadata = {{"name", "operator-" + rules}};
+    for (char& each : metadata["name"].get_ref<std::string&>()) {
+      each = static_cast<char>(std::tolower(each));
+    }
+    if (!ns.empty()) metadata["namespace"] = ns;
+    const auto role =
+        client_->Create(ns.empty() ? kClusterRoles : kRoles, {{"apiVersion", group + "/v1"},
+                                                              {"kind", kind},
+                                                              {"metadata", metadata},
+                                                              {"rules", RulesOfTheChart(rules)}});
     ASSERT_TRUE(role.ok()) << role.status().ToString();
     const auto binding = client_->Create(
-        kRoleBindings,
+        ns.empty() ? kClusterRoleBindings : kRoleBindings,
         {{"apiVersion", group + "/v1"},
-         {"kind", "RoleBinding"},
+         {"kind", kind + "Binding"},
          {"metadata", metadata},
-         {"roleRef", {{"apiGroup", group}, {"kind", "Role"}, {"name", "operator"}}},
+         {"roleRef", {{"apiGroup", group}, {"kind", kind}, {"name", metadata["name"]}}},
          {"subjects", {{{"kind", "User"}, {"name", "stranger"}, {"apiGroup", group}}}}});
     ASSERT_TRUE(binding.ok()) << binding.status().ToString();
   }
@@ -482,6 +498,237 @@ TEST_F(ControllerRealApiTest, AJobThatWasThereBeforeIsRunByAnOperatorThatComesLa
   ASSERT_TRUE(client_->Delete(Pods(), {ns_, "tiny-w3"}, {.grace_seconds = 0}).ok());
   const Leader second(*this, 2);
   EXPECT_TRUE(Await([&] { return PodNames().contains("tiny-w4"); }));
+}
+
+/// The test plays Kueue, whose objects have the parts of their schemas that the operator may break.
+class QueueRealApiTest : public ControllerRealApiTest {
+ protected:
+  void TearDown() override {
+    if (!client_) return;
+    for (const char* plural : {"workloads", "workloadpriorityclasses", "resourceflavors"}) {
+      const std::string name = std::string(plural) + ".kueue.x-k8s.io";
+      EXPECT_TRUE(client_->Delete(kDefinitions, {"", name}).ok());
+      EXPECT_TRUE(Await([&] {
+        return client_->Get(kDefinitions, {"", name}).status().code() == StatusCode::kNotFound;
+      })) << name;
+    }
+  }
+
+  void Define(const std::string& kind, const std::string& plural, const std::string& scope,
+              const json& properties) {
+    std::string singular = kind;
+    for (char& each : singular) each = static_cast<char>(std::tolower(each));
+    json schema = {{"type", "object"},
+                   {"x-kubernetes-preserve-unknown-fields", true},
+                   {"properties", properties}};
+    const json version = {{"name", "v1beta2"},
+                          {"served", true},
+                          {"storage", true},
+                          {"subresources", {{"status", json::object()}}},
+                          {"schema", {{"openAPIV3Schema", std::move(schema)}}}};
+    const json definition = {
+        {"apiVersion", "apiextensions.k8s.io/v1"},
+        {"kind", "CustomResourceDefinition"},
+        {"metadata", {{"name", plural + ".kueue.x-k8s.io"}}},
+        {"spec",
+         {{"group", "kueue.x-k8s.io"},
+          {"scope", scope},
+          {"names", {{"kind", kind}, {"plural", plural}, {"singular", singular}}},
+          {"versions", json::array({version})}}}};
+    const auto made = client_->Create(kDefinitions, definition);
+    ASSERT_TRUE(made.ok()) << made.status().ToString();
+  }
+
+  void InstallKueue() {
+    const json text = {{"type", "string"}, {"minLength", 1}};
+    const json condition = {
+        {"type", "object"},
+        {"required", {"type", "status", "reason", "message", "lastTransitionTime"}},
+        {"properties",
+         {{"type", text},
+          {"status", {{"type", "string"}, {"enum", {"True", "False", "Unknown"}}}},
+          {"reason", text},
+          {"message", {{"type", "string"}, {"maxLength", 32768}}},
+          {"observedGeneration", {{"type", "integer"}}},
+          {"lastTransitionTime", {{"type", "string"}, {"format", "date-time"}}}}}};
+    const json container = {{"type", "object"},
+                            {"required", {"name"}},
+                            {"x-kubernetes-preserve-unknown-fields", true},
+                            {"properties", {{"name", text}}}};
+    const json containers = {{"type", "array"}, {"minItems", 1}, {"items", container}};
+    const json pod = {{"type", "object"},
+                      {"required", {"containers"}},
+                      {"x-kubernetes-preserve-unknown-fields", true},
+                      {"properties", {{"containers", containers}}}};
+    const json pod_set = {
+        {"type", "object"},
+        {"required", {"name", "count", "template"}},
+        {"properties",
+         {{"name",
+           {{"type", "string"}, {"maxLength", 63}, {"pattern", "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"}}},
+          {"count", {{"type", "integer"}, {"minimum", 0}}},
+          {"template", {{"type", "object"}, {"properties", {{"spec", pod}}}}}}}};
+    const json preserved = {{"type", "object"}, {"x-kubernetes-preserve-unknown-fields", true}};
+    json spec = preserved, status = preserved;
+    spec["properties"]["podSets"] = {
+        {"type", "array"}, {"minItems", 1}, {"maxItems", 8}, {"items", pod_set}};
+    status["properties"]["conditions"] = {{"type", "array"}, {"items", condition}};
+    Define("Workload", "workloads", "Namespaced", {{"spec", spec}, {"status", status}});
+    Define("WorkloadPriorityClass", "workloadpriorityclasses", "Cluster", json::object());
+    Define("ResourceFlavor", "resourceflavors", "Cluster", {{"spec", preserved}});
+    for (const kube::Resource& resource :
+         {kube::resources::Workloads(), kube::resources::WorkloadPriorityClasses(),
+          kube::resources::ResourceFlavors()}) {
+      ASSERT_TRUE(Await([&] { return client_->List(resource, {}).ok(); })) << resource.plural;
+    }
+  }
+
+  void PutFlavor() {
+    const json flavor = {{"apiVersion", "kueue.x-k8s.io/v1beta2"},
+                         {"kind", "ResourceFlavor"},
+                         {"metadata", {{"name", "spot"}}},
+                         {"spec",
+                          {{"nodeLabels", {{"capacity", "spot"}}},
+                           {"tolerations", {{{"key", "spot"}, {"operator", "Exists"}}}}}}};
+    const auto made = client_->Create(kube::resources::ResourceFlavors(), flavor);
+    ASSERT_TRUE(made.ok()) << made.status().ToString();
+  }
+
+  bool HasWorkload() {
+    return client_->Get(kube::resources::Workloads(), {ns_, "swarmjob-tiny"}).ok();
+  }
+  json Workload() {
+    const auto workload = client_->Get(kube::resources::Workloads(), {ns_, "swarmjob-tiny"});
+    EXPECT_TRUE(workload.ok()) << workload.status().ToString();
+    return workload.ok() ? **workload : json();
+  }
+  json WorkloadCondition(const std::string& type) {
+    for (const json& each : Workload().value("/status/conditions"_json_pointer, json::array())) {
+      if (each["type"] == type) return each;
+    }
+    return json::object();
+  }
+  /// As Kueue's controller does, which then finds the operator's changes.
+  void Edit(const std::function<void(json& status)>& edit) {
+    ASSERT_TRUE(Await([&] {
+      json workload = Workload();
+      edit(workload["status"]);
+      return client_->Update(kube::resources::Workloads(), workload, {.subresource = "status"})
+          .ok();
+    }));
+  }
+  int touches_ = 0;
+
+  static void Set(json& status, const std::string& type, bool value, const std::string& reason) {
+    json& conditions = status["conditions"];
+    if (conditions.is_null()) conditions = json::array();
+    std::erase_if(conditions.get_ref<json::array_t&>(),
+                  [&](const json& each) { return each["type"] == type; });
+    conditions.push_back({{"type", type},
+                          {"status", value ? "True" : "False"},
+                          {"reason", reason},
+                          {"message", "said Kueue"},
+                          {"lastTransitionTime", "2026-11-21T14:00:00Z"}});
+  }
+  void Admit() {
+    Edit([](json& status) {
+      const json flavors = {{"cpu", "spot"}, {"memory", "spot"}};
+      status["admission"] = {
+          {"clusterQueue", "all"},
+          {"podSetAssignments",
+           {{{"name", "trainer"}}, {{"name", "workers-default"}, {"flavors", flavors}}}}};
+      Set(status, "QuotaReserved", true, "QuotaReserved");
+      Set(status, "Admitted", true, "Admitted");
+      Set(status, "Evicted", false, "QuotaReserved");
+    });
+  }
+};
+
+TEST_F(QueueRealApiTest, AJobOfAQueueWaitsForItsTurnIsEvictedAndComesBack) {
+  InstallKueue();
+  PutFlavor();
+  const Leader leader(*this, 1);
+  ASSERT_TRUE(SubmitToQueue().ok());
+  ASSERT_TRUE(Await([&] { return Condition("Admitted") == "False: Queued"; }));
+  ASSERT_TRUE(Await([&] { return HasWorkload(); }));
+  EXPECT_THAT(PodNames(), IsEmpty());
+  EXPECT_EQ(Workload()["spec"]["podSets"].size(), 2u);
+  EXPECT_TRUE(kube::IsOwnedBy(Workload(), kube::UidOf(Job()), kube::Ownership::kController));
+  Admit();
+  ASSERT_TRUE(Await([&] { return PodNames().size() == 5; }));
+  const auto worker = client_->Get(Pods(), {ns_, "tiny-w0"});
+  ASSERT_TRUE(worker.ok());
+  EXPECT_EQ((**worker)["spec"]["nodeSelector"]["capacity"], "spot");
+  EXPECT_EQ(Condition("Admitted"), "True: Admitted");
+  Edit([](json& status) { Set(status, "Evicted", true, "Preempted"); });
+  // No pod has a node, so each is gone at once.
+  EXPECT_TRUE(Await([&] { return PodNames().empty(); }));
+  ASSERT_TRUE(
+      Await([&] { return WorkloadCondition("QuotaReserved").value("status", "") == "False"; }));
+  EXPECT_FALSE(Workload()["status"].contains("admission"));
+  EXPECT_EQ(WorkloadCondition("Requeued").value("status", ""), "True");
+  EXPECT_EQ(Condition("Admitted"), "False: Evicted");
+  EXPECT_EQ(Condition("Suspended"), "True: NotAdmitted");
+  Admit();
+  EXPECT_TRUE(Await([&] { return PodNames().contains("tiny-trainer-2"); }));
+  EXPECT_TRUE(Await([&] { return PodNames().size() == 5; }));
+  RunPods();
+  SetStatus("tiny-trainer-2", {{"phase", "Succeeded"},
+                               {"containerStatuses",
+                                {{{"name", "trainer"},
+                                  {"image", "worker:1"},
+                                  {"imageID", ""},
+                                  {"ready", false},
+                                  {"restartCount", 0},
+                                  {"state", {{"terminated", {{"exitCode", 0}}}}}}}}});
+  ASSERT_TRUE(Await([&] { return WorkloadCondition("Finished").value("status", "") == "True"; }));
+  EXPECT_EQ(WorkloadCondition("Finished")["reason"], "Succeeded");
+}
+
+TEST_F(QueueRealApiTest, WithoutKueueAJobOfAQueueIsToldThatThereIsNone) {
+  const Leader leader(*this, 1);
+  ASSERT_TRUE(SubmitToQueue().ok());
+  ASSERT_TRUE(Await([&] { return Condition("Admitted") == "Unknown: QueueUnavailable"; }));
+  EXPECT_THAT(Job()["status"]["conditions"].dump(), HasSubstr("does not serve Workloads"));
+  EXPECT_THAT(PodNames(), IsEmpty());
+}
+
+TEST_F(QueueRealApiTest, AJobWaitsForKueueAndForTheRightsOfTheChart) {
+  AdmitStranger(ns_);
+  const Leader leader(*this, 1, kube::ControlPlane::kStrangerToken, {{ns_}, /*nodes=*/false});
+  ASSERT_TRUE(
+      SubmitToQueue({{names::kQueueLabel, "night"}, {names::kQueuePriorityLabel, "urgent"}}).ok());
+  const auto told = [&](const std::string& words) {
+    // A change of the job makes the operator look again before its time.
+    const auto touched = client_->Patch(
+        SwarmJobs(), {ns_, "tiny"}, kube::PatchType::kMerge,
+        {{"metadata", {{"annotations", {{"touched", std::to_string(++touches_)}}}}}});
+    return touched.ok() && Job()["status"].dump().find(words) != std::string::npos;
+  };
+  ASSERT_TRUE(Await([&] { return told("no right to read Workloads"); }))
+      << "which a server says of kinds that it does not serve, too";
+  EXPECT_EQ(Condition("Admitted"), "Unknown: QueueUnavailable");
+  InstallKueue();
+  AdmitStranger(ns_, "kueueRules");
+  AdmitStranger("", "kueueClusterRules");
+  ASSERT_TRUE(Await([&] { return told("WorkloadPriorityClass urgent"); }));
+  EXPECT_EQ(Condition("Admitted"), "False: QueueUnavailable");
+  const json urgent = {{"apiVersion", "kueue.x-k8s.io/v1beta2"},
+                       {"kind", "WorkloadPriorityClass"},
+                       {"metadata", {{"name", "urgent"}}},
+                       {"value", 1000}};
+  ASSERT_TRUE(client_->Create(kube::resources::WorkloadPriorityClasses(), urgent).ok());
+  ASSERT_TRUE(Await([&] { return told("\"Queued\""); }));
+  EXPECT_EQ(Workload()["spec"]["priority"], 1000);
+  EXPECT_THAT(PodNames(), IsEmpty());
+  PutFlavor();
+  Admit();
+  EXPECT_TRUE(Await([&] { return PodNames().size() == 5; }));
+  ASSERT_TRUE(client_
+                  ->Patch(SwarmJobs(), {ns_, "tiny"}, kube::PatchType::kMerge,
+                          {{"spec", {{"suspend", true}}}})
+                  .ok());
+  EXPECT_TRUE(Await([&] { return !HasWorkload(); })) << "a suspended job asks for no quota";
 }
 
 }  // namespace

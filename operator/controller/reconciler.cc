@@ -16,6 +16,7 @@
 #include "operator/objects/outpost.h"
 #include "operator/objects/read.h"
 #include "operator/objects/trim.h"
+#include "operator/objects/workload.h"
 #include "operator/plan/decide.h"
 #include "operator/plan/observed_workers.h"
 
@@ -143,6 +144,7 @@ Result<Reconciler::Decision> Reconciler::DecideAnew(const kube::ObjectName& name
                   "SwarmJob " + name.ToString() + " was deleted and made anew");
   }
   Snapshot snapshot = ReadCaches(std::move(job));
+  snapshot.fresh = true;
   RETURN_IF_ERROR(AddNodes(memory, &snapshot));
   ASSIGN_OR_RETURN(Decision decision, Decide(std::move(snapshot), memory));
   if (plan::InDoubt(decision.observed).empty()) return decision;
@@ -240,12 +242,55 @@ Status Reconciler::AddNodes(const JobMemory* memory, Snapshot* snapshot) const {
   return Status();
 }
 
+/// Reads the Workload of a job with a queue, from where the job was read.
+Status Reconciler::AddWorkload(const objects::JobView& view, Snapshot* snapshot) const {
+  if (!HasQueue(view) || IsLeftAlone(view)) return Status();
+  const auto all = parts_.workloads.Open();
+  if (Workloads::IsMissing(all.status())) {
+    snapshot->no_workloads = all.status().message();
+    return Status();
+  }
+  RETURN_IF_ERROR(all.status());
+  const kube::ObjectName name{view.ns, names::WorkloadName(view.name)};
+  if (!snapshot->fresh) {
+    snapshot->workload = (*all)->Get(name);
+    return Status();
+  }
+  auto workload = parts_.client.Get(kube::resources::Workloads(), name);
+  if (workload.status().code() == StatusCode::kNotFound) return Status();
+  RETURN_IF_ERROR(workload.status());
+  snapshot->workload = *std::move(workload);
+  return Status();
+}
+
+/// Asks where the queue puts the pods that the plan creates.
+Status Reconciler::Place(Decision* decision) const {
+  const bool creates = std::ranges::any_of(decision->plan.actions, [](const plan::Action& action) {
+    return std::holds_alternative<plan::CreateTrainer>(action) ||
+           std::holds_alternative<plan::CreateWorker>(action);
+  });
+  if (!creates || !decision->snapshot.workload) return Status();
+  std::map<std::string, kube::Object> read;
+  for (const auto& [pod_set, flavors] : objects::FlavorsOf(*decision->snapshot.workload)) {
+    for (const std::string& flavor : flavors) {
+      kube::Object& object = read[flavor];
+      if (!object) {
+        ASSIGN_OR_RETURN(object,
+                         parts_.client.Get(kube::resources::ResourceFlavors(), {"", flavor}));
+      }
+      objects::AddFlavor(*object, &decision->view.placements[pod_set]);
+    }
+  }
+  return Status();
+}
+
 Result<Reconciler::Decision> Reconciler::Decide(Snapshot snapshot, JobMemory* memory) {
   Decision decision;
   decision.now = clocks_();
   ASSIGN_OR_RETURN(decision.view, objects::ReadJob(*snapshot.job));
   Choose(*snapshot.job, &decision.view, memory);
   RETURN_IF_ERROR(Judge(decision.view, memory));
+  RETURN_IF_ERROR(AddWorkload(decision.view, &snapshot));
   decision.observed = Observe(
       decision.view, snapshot,
       {decision.now, leader_term_, parts_.links.View(kube::NameOf(*snapshot.job).ToString()),
@@ -310,6 +355,7 @@ void Reconciler::Link(const Decision& decision, JobMemory* memory) {
 
 Status Reconciler::CarryOut(Decision& decision, JobMemory* memory) {
   const plan::Plan& plan = decision.plan;
+  RETURN_IF_ERROR(Place(&decision));
   if (plan.write == plan::WriteStatus::kFirst) RETURN_IF_ERROR(Write(decision, memory));
   if (plan.write != plan::WriteStatus::kNo) decision.view.status = plan.status;
   Status done = parts_.actor.Do(ActingFor(decision, memory), plan.actions);
@@ -372,7 +418,10 @@ void Reconciler::Show(const Decision& decision) {
   gauges.dollars_per_hour = status.cost.dollarsPerHour;
   if (const auto& budget = decision.view.job.spec.budget) gauges.budget = budget->dollars;
   for (const auto& [type, name] : EnumNames<api::ConditionType>::kNames) {
-    gauges.conditions[type] = IsTrue(status, type);
+    const bool of_all = type != api::ConditionType::kAdmitted;
+    if (of_all || FindCondition(status, type) != nullptr) {
+      gauges.conditions[type] = IsTrue(status, type);
+    }
   }
   const kube::ObjectName name = kube::NameOf(*decision.snapshot.job);
   if (const auto view = parts_.links.View(name.ToString())) {

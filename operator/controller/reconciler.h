@@ -19,6 +19,7 @@
 #include "operator/controller/metrics.h"
 #include "operator/controller/observe.h"
 #include "operator/controller/trainer_links.h"
+#include "operator/controller/workloads.h"
 #include "operator/kube/client/client.h"
 #include "operator/kube/leader/events.h"
 #include "operator/kube/watch/store.h"
@@ -52,6 +53,7 @@ class Reconciler {
     JobSecrets& secrets;
     kube::EventRecorder& events;
     OperatorMetrics& metrics;
+    Workloads& workloads;
   };
 
   /// `parts` must outlive this.
@@ -83,6 +85,8 @@ class Reconciler {
   kube::Object FindNode(const std::string& name) const;
   Status AddPods(const Decision& decision, JobMemory* memory, Snapshot* snapshot) const;
   Status AddNodes(const JobMemory* memory, Snapshot* snapshot) const;
+  Status AddWorkload(const objects::JobView& view, Snapshot* snapshot) const;
+  Status Place(Decision* decision) const;
   Result<Decision> Decide(Snapshot snapshot, JobMemory* memory);
   void Choose(const nlohmann::json& job, objects::JobView* view, JobMemory* memory);
   Status Judge(const objects::JobView& view, JobMemory* memory);

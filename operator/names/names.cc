@@ -7,6 +7,8 @@ namespace {
 
 /// Separates the name of a job from the rest of a pod's name.
 constexpr char kSeparator = '-';
+/// Begins the name of a pod set of workers.
+constexpr std::string_view kWorkersPrefix = "workers-";
 
 }  // namespace
 
@@ -33,6 +35,13 @@ std::string DisruptionBudgetName(const std::string& job) { return job + "-worker
 std::string NetworkPolicyName(const std::string& job) { return job; }
 std::string OutpostName(const std::string& job) { return job + "-outpost"; }
 std::string TrainerEndpointsName(const std::string& job) { return job + "-trainer"; }
+std::string WorkloadName(const std::string& job) { return "swarmjob-" + job; }
+
+std::string WorkersPodSet(const std::string& pool) { return std::string(kWorkersPrefix) + pool; }
+std::optional<std::string> PoolOfPodSet(std::string_view pod_set) {
+  if (!pod_set.starts_with(kWorkersPrefix)) return std::nullopt;
+  return std::string(pod_set.substr(kWorkersPrefix.size()));
+}
 
 std::string SharedIdentitiesName(const std::string& job) { return job + "-identities"; }
 std::string SharedIdentityName(PodRole role, std::uint64_t number) {

@@ -37,6 +37,11 @@ inline constexpr const char* kAppliedAnnotation = "swarmjob.dev/applied";
 /// An annotation of a job. When its text changes, new pods of the job run the operator's image of
 /// today.
 inline constexpr const char* kUpdateImageAnnotation = "swarmjob.dev/update-image";
+/// Labels of a job by which Kueue knows its queue (a LocalQueue of its namespace) and its priority.
+inline constexpr const char* kQueueLabel = "kueue.x-k8s.io/queue-name";
+inline constexpr const char* kQueuePriorityLabel = "kueue.x-k8s.io/priority-class";
+/// A label of Kueue's on the Workload of a job: the job's UID.
+inline constexpr const char* kQueueJobLabel = "kueue.x-k8s.io/job-uid";
 /// A label of a spot node. The trainer is not scheduled on a node with this label, nor on one with
 /// a cloud's own label for spot nodes.
 inline constexpr const char* kSpotLabel = "swarmjob.dev/spot";
@@ -74,6 +79,13 @@ std::string DisruptionBudgetName(const std::string& job);  // JOB-workers
 std::string NetworkPolicyName(const std::string& job);     // JOB
 std::string OutpostName(const std::string& job);           // JOB-outpost
 std::string TrainerEndpointsName(const std::string& job);  // JOB-trainer
+std::string WorkloadName(const std::string& job);          // swarmjob-JOB
+
+/// The pod sets of a Workload: the trainer, and the workers of a pool.
+inline constexpr const char* kTrainerPodSet = "trainer";
+std::string WorkersPodSet(const std::string& pool);  // workers-POOL
+/// The pool of a pod set of workers; none: it is another one's.
+std::optional<std::string> PoolOfPodSet(std::string_view pod_set);
 
 /// The Secret JOB-identities that pods of earlier operators share. Its keys are NAME.crt and
 /// NAME.key: "w7" for the worker JOB-w7, "trainer" for every trainer.

@@ -57,7 +57,8 @@ TEST(BuildTest, AWorkersPodIsTheJobsOwnAndSaysWhatItIs) {
       "app.kubernetes.io/name": "swarmjob", "app.kubernetes.io/instance": "tiny",
       "app.kubernetes.io/component": "worker", "app.kubernetes.io/managed-by": "swarm-operator",
       "swarmjob.dev/job": "tiny", "swarmjob.dev/role": "worker", "swarmjob.dev/pool": "default",
-      "swarmjob.dev/ordinal": "7", "kueue.x-k8s.io/queue-name": "night"})"));
+      "swarmjob.dev/ordinal": "7"})"))
+      << "and no label of the job's queue: Kueue would ask for the quota of each pod again";
   EXPECT_EQ(pod["metadata"]["ownerReferences"], json::parse(R"([{
       "apiVersion": "swarmjob.dev/v1alpha1", "kind": "SwarmJob", "name": "tiny", "uid": "1-2-3",
       "controller": true, "blockOwnerDeletion": true}])"));

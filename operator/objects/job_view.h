@@ -15,6 +15,13 @@
 
 namespace swarm::objects {
 
+/// Where the pods of a pod set go, beside what the manifest says.
+struct Placement {
+  std::map<std::string, std::string> node_selector;
+  api::RawJson tolerations;  ///< a list, or empty
+  bool operator==(const Placement&) const = default;
+};
+
 struct JobView {
   std::string ns;
   std::string name;
@@ -35,6 +42,7 @@ struct JobView {
   /// All errors of the manifest.
   std::vector<api::FieldError> errors;
   api::SwarmJobStatus status;
+  std::map<std::string, Placement> placements;  ///< by the queue of the job; by pod set
 
   bool operator==(const JobView&) const = default;
 };

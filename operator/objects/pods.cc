@@ -43,10 +43,6 @@ json PodLabels(const JobView& view, const Role& role) {
   json labels = JobMetadata(view, "")["labels"];
   labels["app.kubernetes.io/component"] = role.name;
   labels[names::kRoleLabel] = role.name;
-  // Kueue finds its pods by these labels of the job.
-  for (const auto& [key, value] : view.labels) {
-    if (key.starts_with("kueue.x-k8s.io/")) labels[key] = value;
-  }
   return labels;
 }
 
@@ -242,6 +238,21 @@ Status RequireOfNodes(const json& expressions, const std::string& path, json* po
   return Merge(affinity, path, pod);
 }
 
+// Applies what the queue of the job adds to a pod set.
+Status Place(const JobView& view, const std::string& pod_set, const std::string& path, json* pod) {
+  const auto found = view.placements.find(pod_set);
+  if (found == view.placements.end()) return {};
+  const json selector = {{"spec", {{"nodeSelector", found->second.node_selector}}}};
+  RETURN_IF_ERROR(Merge(selector, path, pod));
+  json& list = (*pod)["spec"]["tolerations"];
+  if (list.is_null()) list = json::array();
+  if (!list.is_array()) return InvalidArgument(path + ".spec.tolerations: is not a list");
+  for (const json& each : ParseRaw(found->second.tolerations)) {
+    if (std::ranges::find(list, each) == list.end()) list.push_back(each);
+  }
+  return {};
+}
+
 // Where no labels are selected, Kubernetes would count no pods. The job's workers are meant.
 Status SpreadOverTopology(const JobView& view, const std::string& path, json* pod) {
   json& spec = (*pod)["spec"];
@@ -372,6 +383,7 @@ Result<json> BuildWorkerPod(const JobView& view, std::uint64_t ordinal, const ap
   flags.drain_seconds = static_cast<int>(spec.preemption.drainSeconds);
   flags.memory_budget = spec.workers.memoryBudgetBytes;
   container["args"] = ToArguments(flags);
+  RETURN_IF_ERROR(Place(view, names::WorkersPodSet(pool.name), path, &pod));
   RETURN_IF_ERROR(AvoidNodes(view.status, path, &pod));
   RETURN_IF_ERROR(SpreadOverTopology(view, path, &pod));
   RETURN_IF_ERROR(Merge(required, path, &pod));
@@ -414,6 +426,7 @@ Result<json> BuildTrainerPod(const JobView& view, std::uint64_t term,
   flags.resume = true;
   flags.keep_workers = true;
   container["args"] = ToArguments(flags);
+  RETURN_IF_ERROR(Place(view, names::kTrainerPodSet, path, &pod));
   RETURN_IF_ERROR(AvoidNodes(view.status, path, &pod));
   RETURN_IF_ERROR(Merge(required, path, &pod));
   return pod;

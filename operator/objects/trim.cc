@@ -44,6 +44,19 @@ const json kNodeShape = [] {
   return shape;
 }();
 
+const json kWorkloadShape = [] {
+  json shape = json::parse(R"({
+  "metadata": {
+    "name": 0, "namespace": 0, "uid": 0, "resourceVersion": 0, "deletionTimestamp": 0,
+    "ownerReferences": [{"uid": 0, "controller": 0}]},
+  "spec": {"active": 0, "queueName": 0, "podSets": [{"name": 0, "count": 0}]},
+  "status": {"conditions": [{"type": 0, "status": 0, "reason": 0, "message": 0}]}
+})");
+  shape["metadata"]["labels"][names::kJobLabel] = 0;
+  shape["metadata"]["annotations"][names::kAppliedAnnotation] = 0;
+  return shape;
+}();
+
 json Cut(json& value, const json& shape) {
   if (shape.is_object() && value.is_object()) {
     json kept = json::object();
@@ -89,5 +102,7 @@ void TrimPod(json& pod) {
 }
 
 void TrimNode(json& node) { node = Cut(node, kNodeShape); }
+
+void TrimWorkload(json& workload) { workload = Cut(workload, kWorkloadShape); }
 
 }  // namespace swarm::objects

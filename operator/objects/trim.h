@@ -10,5 +10,7 @@ namespace swarm::objects {
 void TrimPod(nlohmann::json& pod);
 /// Keeps all members for ReadNode. Never throws.
 void TrimNode(nlohmann::json& node);
+/// Keeps all members for ReadWorkload, and the owner. Never throws.
+void TrimWorkload(nlohmann::json& workload);
 
 }  // namespace swarm::objects

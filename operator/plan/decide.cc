@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "api/format/enum_names.h"
+#include "operator/plan/admission.h"
 #include "operator/plan/assignment.h"
 #include "operator/plan/cleanup.h"
 #include "operator/plan/draft.h"
@@ -30,12 +30,6 @@ bool IsStale(const Observed& observed) {
     return pod.role == PodRole::kWorker ? pod.number >= status.nextWorkerOrdinal
                                         : pod.number > status.trainer.term;
   });
-}
-
-bool IsSuspending(const api::SwarmJobStatus& status) {
-  const api::Condition* suspended = api::FindCondition(status, ConditionType::kSuspended);
-  return suspended != nullptr && (suspended->status == ConditionStatus::kTrue ||
-                                  suspended->reason == NameOf(Reason::kSuspending));
 }
 
 /// Remembers which programs have done their work, before their pods are gone.
@@ -69,8 +63,9 @@ void ApplyChildren(Draft* draft) {
   }
 }
 
-void Suspend(const std::string& why, Draft* draft) {
-  const bool began = IsSuspending(draft->status());
+void Stop(Draft* draft) {
+  const Hold& hold = *draft->hold;
+  const bool began = IsHeld(draft->status());
   const bool stopped = StopTrainer(draft);
   if (draft->finished()) return;
   if (!stopped) {
@@ -81,26 +76,31 @@ void Suspend(const std::string& why, Draft* draft) {
     }
     return;
   }
-  if (!api::IsTrue(draft->status(), ConditionType::kSuspended)) {
+  const bool by_user = hold.reason == Reason::kSuspended;
+  const bool had_pods = !draft->status().openWorkers.empty();
+  if (!api::IsTrue(draft->status(), ConditionType::kSuspended) && (by_user || had_pods)) {
     draft->Tell(Reason::kSuspended, "the operator deletes all worker pods");
   }
   draft->status().openWorkers.clear();
   draft->status().pools.clear();
-  draft->Set(ConditionType::kSuspended, ConditionStatus::kTrue, Reason::kSuspended, why);
-  draft->Set(ConditionType::kCapacityAvailable, ConditionStatus::kUnknown, Reason::kSuspended,
+  draft->Set(ConditionType::kSuspended, ConditionStatus::kTrue, hold.reason, hold.words);
+  draft->Set(ConditionType::kCapacityAvailable, ConditionStatus::kUnknown, hold.reason,
              "a suspended job asks for no nodes");
 }
 
 void Run(Draft* draft) {
   ApplyChildren(draft);
   ForgetNodes(draft);
-  const bool resumes = IsSuspending(draft->status());
+  const bool resumes = IsHeld(draft->status());
   if (resumes) {
     draft->Set(ConditionType::kSuspended, ConditionStatus::kFalse, Reason::kNotSuspended,
                "spec.suspend is false");
-    draft->Tell(Reason::kResumed,
-                "spec.suspend is false" +
-                    std::string(draft->job.spec.budget ? ", and the budget is not spent" : ""));
+    const bool queued = api::IsTrue(draft->status(), ConditionType::kAdmitted);
+    draft->Tell(
+        Reason::kResumed,
+        queued ? "the queue admitted the job"
+               : "spec.suspend is false" +
+                     std::string(draft->job.spec.budget ? ", and the budget is not spent" : ""));
   }
   ChooseImage(resumes, draft);
   if (resumes && draft->status().trainer.term > 0) {
@@ -182,8 +182,8 @@ Plan Decide(const Observed& observed) {
   CountCost(&draft);
   if (!draft.finished()) {
     JudgeBudget(&draft);
-    const std::string why = WhySuspended(draft);
-    why.empty() ? Run(&draft) : Suspend(why, &draft);
+    draft.hold = DecideHold(&draft);
+    draft.hold ? Stop(&draft) : Run(&draft);
   }
   if (draft.finished()) {
     DropCreations(&draft.plan);
@@ -191,6 +191,7 @@ Plan Decide(const Observed& observed) {
   }
   CleanUpPods(&draft);
   Report(&draft);
+  ReportToQueue(&draft);
   Tidy(&draft.plan);
   DecideWrite(observed, &draft.plan);
   FillInReplicas(&draft);

@@ -53,4 +53,10 @@ void Draft::Fail(api::Reason reason, std::string message) {
   Finish();
 }
 
+bool IsHeld(const api::SwarmJobStatus& status) {
+  const api::Condition* suspended = api::FindCondition(status, api::ConditionType::kSuspended);
+  return suspended != nullptr && (suspended->status == api::ConditionStatus::kTrue ||
+                                  suspended->reason == NameOf(api::Reason::kSuspending));
+}
+
 }  // namespace swarm::plan

@@ -1,16 +1,24 @@
 // A plan in the making. The parts of a decision (trainer.h, workers.h, ...) add to it in turn.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "operator/plan/plan.h"
 
 namespace swarm::plan {
 
+/// Why the job has no pods now, or must give up those that it has.
+struct Hold {
+  api::Reason reason = api::Reason::kSuspended;
+  std::string words;
+};
+
 struct Draft {
   const Observed& seen;
   const api::SwarmJob& job;
   Plan plan;
+  std::optional<Hold> hold;  ///< none: the job shall have pods
 
   /// Requires: seen.job.job. `observed` must outlive the draft.
   explicit Draft(const Observed& observed)
@@ -39,5 +47,8 @@ struct Draft {
  private:
   void Finish();
 };
+
+/// Whether the pods of a held job are on their way out, or are gone.
+bool IsHeld(const api::SwarmJobStatus& status);
 
 }  // namespace swarm::plan

@@ -17,6 +17,9 @@ using testing::IsEmpty;
 using testing::Not;
 using testing::SizeIs;
 
+/// All but Admitted.
+constexpr std::size_t kConditionsWithoutQueue = EnumNames<api::ConditionType>::kNames.size() - 1;
+
 TEST(TrainerTest, ATrainerWhoseNodeIsLostIsFollowedAtOnceByTheNextTerm) {
   FakeCluster cluster;
   cluster.Live(60);
@@ -400,7 +403,7 @@ TEST(JobTest, AManifestThatCannotBeRunIsRefusedWithItsReasonsAndNothingIsTouched
   cluster.job.job.reset();
   EXPECT_EQ(cluster.Act(cluster.leader).write, WriteStatus::kLast);
   EXPECT_EQ(cluster.status().state, api::JobState::kRejected);
-  EXPECT_EQ(cluster.status().conditions.size(), EnumNames<api::ConditionType>::kNames.size());
+  EXPECT_EQ(cluster.status().conditions.size(), kConditionsWithoutQueue);
   EXPECT_THAT(api::FindCondition(cluster.status(), api::ConditionType::kAccepted)->message,
               HasSubstr("8 layers"));
   EXPECT_EQ(cluster.Act(cluster.leader).write, WriteStatus::kNo);
@@ -409,7 +412,7 @@ TEST(JobTest, AManifestThatCannotBeRunIsRefusedWithItsReasonsAndNothingIsTouched
 TEST(JobTest, ConditionsAreThereFromTheFirstVisitAndChangeTheirTimeOnlyWithTheirStatus) {
   FakeCluster cluster;
   cluster.Act(cluster.leader);
-  EXPECT_EQ(cluster.status().conditions.size(), EnumNames<api::ConditionType>::kNames.size());
+  EXPECT_EQ(cluster.status().conditions.size(), kConditionsWithoutQueue);
   const WallTime first =
       api::FindCondition(cluster.status(), api::ConditionType::kReady)->lastTransitionTime;
   cluster.Advance(20);

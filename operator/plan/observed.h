@@ -169,6 +169,32 @@ struct Refusal {
   bool operator==(const Refusal&) const = default;
 };
 
+/// The job's Workload, by which Kueue gives quota to all of its pods at once.
+struct ObservedWorkload {
+  std::string uid;
+  std::string version;     ///< its resourceVersion
+  bool deleted = false;    ///< has a deletion time
+  bool outdated = false;   ///< asks another queue, or for other pods, apart from their number
+  bool active = true;      ///< false: somebody wants it to have no quota
+  bool has_quota = false;  ///< QuotaReserved
+  bool admitted = false;   ///< has quota, and all checks of the queue agree
+  bool finished = false;
+  bool pods_ready = false;
+  bool evicted = false;  ///< must give its quota back, or has done so and waits again
+  std::string words;     ///< Kueue's own about why it is not admitted; may be empty
+  /// The worker pods that it asks for, by pool. A pool without any is left out.
+  std::map<std::string, std::uint64_t> pods;
+  bool operator==(const ObservedWorkload&) const = default;
+};
+
+/// The queue of a job that has one, or had one.
+struct ObservedQueue {
+  std::string name;        ///< empty: the job has none any more
+  std::string unreadable;  ///< why the operator cannot read Workloads; empty: it can
+  std::string refusal;     ///< why the last write of the Workload was refused; empty: it was not
+  std::optional<ObservedWorkload> workload;
+};
+
 /// The last status that the job's trainer sent.
 struct TrainerView {
   protocol::JobStatus status;
@@ -194,6 +220,7 @@ struct Observed {
   std::set<std::string> unreachable_pools;
   std::set<Child> children;  ///< those that exist, belong to the job, and are correct
   std::optional<TrainerView> trainer;
+  std::optional<ObservedQueue> queue;  ///< none: the job has no queue, and had none
   std::vector<Creation> creations;
   std::optional<Refusal> refusal;  ///< none: the last creation was not refused
   std::vector<Reservation> unseen;

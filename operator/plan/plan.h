@@ -61,13 +61,40 @@ struct WriteReplicas {
   bool operator==(const WriteReplicas&) const = default;
 };
 
+/// Create the job's Workload, or make one without quota ask for the pods of the manifest.
+struct WriteWorkload {
+  bool operator==(const WriteWorkload&) const = default;
+};
+
+/// Delete the job's Workload, with its UID as the precondition. Its quota is free then.
+struct DeleteWorkload {
+  std::string uid;
+  bool operator==(const DeleteWorkload&) const = default;
+};
+
+/// What a Workload's status says about its job.
+enum class JobNews {
+  kReady,    ///< every stage has a ready worker
+  kStopped,  ///< after an eviction no pod is left: the quota is given back
+  kSucceeded,
+  kFailed,
+};
+
+/// Write it into the Workload's status, with its version as the precondition.
+struct TellQueue {
+  JobNews news = JobNews::kReady;
+  std::string version;
+  std::string words;
+  bool operator==(const TellQueue&) const = default;
+};
+
 /// Delete the SwarmJob (ttlSecondsAfterFinished), with its UID as the precondition.
 struct DeleteJob {
   bool operator==(const DeleteJob&) const = default;
 };
 
 using Action = std::variant<ApplyChild, CreateTrainer, CreateWorker, DeletePod, DirectTrainer,
-                            WriteReplicas, DeleteJob>;
+                            WriteReplicas, WriteWorkload, DeleteWorkload, TellQueue, DeleteJob>;
 
 /// An event about the SwarmJob, for people.
 struct Event {

@@ -8,7 +8,6 @@
 #include "api/model/layout.h"
 #include "base/short_time.h"
 #include "operator/names/names.h"
-#include "operator/plan/money/budget.h"
 #include "operator/plan/money/cost.h"
 #include "operator/plan/pods/pod_wait.h"
 #include "operator/plan/rounded.h"
@@ -137,9 +136,7 @@ void SetReady(Draft* draft) {
   const api::SwarmJobStatus& status = draft->status();
   if (draft->finished())
     return set(ConditionStatus::kFalse, Reason::kFinished, "the job has finished");
-  if (std::string why = WhySuspended(*draft); !why.empty()) {
-    return set(ConditionStatus::kFalse, Reason::kSuspended, std::move(why));
-  }
+  if (draft->hold) return set(ConditionStatus::kFalse, draft->hold->reason, draft->hold->words);
   const ObservedPod* trainer = FindTrainer(*draft);
   if (trainer == nullptr || trainer->end || trainer->phase != PodPhase::kRunning) {
     const bool unschedulable = trainer != nullptr && IsUnschedulable(*trainer);
@@ -210,7 +207,7 @@ JobState StateOf(const Draft& draft) {
   if (api::IsTrue(status, ConditionType::kFailed)) return JobState::kFailed;
   if (api::IsTrue(status, ConditionType::kSucceeded)) return JobState::kSucceeded;
   if (api::IsTrue(status, ConditionType::kSuspended)) return JobState::kSuspended;
-  if (!WhySuspended(draft).empty()) return JobState::kSuspending;
+  if (draft.hold) return JobState::kSuspending;
   if (!api::IsTrue(status, ConditionType::kAccepted)) return JobState::kRejected;
   if (api::IsTrue(status, ConditionType::kReady)) return JobState::kRunning;
   const JobState before = draft.seen.job.status.state;
@@ -282,7 +279,7 @@ void Report(Draft* draft) {
     status.parameters = api::ParameterCount(config);
   }
   CountWorkers(draft);
-  if (draft->finished() || !WhySuspended(*draft).empty()) {
+  if (draft->finished() || draft->hold) {
     for (api::StageStatus& stage : status.stages) stage.ready = 0;
   } else if (const protocol::JobStatus* view = FreshView(draft->seen, kReportSeconds)) {
     CountStages(*view, draft);
@@ -317,6 +314,7 @@ Plan Reject(const Observed& observed) {
   if (!known) plan.events.push_back({.warning = true, .reason = Reason::kRejected, .message = why});
   set(ConditionType::kAccepted, ConditionStatus::kFalse, Reason::kInvalid, why);
   for (const auto& [type, name] : EnumNames<ConditionType>::kNames) {
+    if (type == ConditionType::kAdmitted) continue;  // it is the queue's
     if (api::FindCondition(status, type) != nullptr) continue;
     set(type, ConditionStatus::kUnknown, Reason::kRejected, "the manifest is invalid");
   }

@@ -293,6 +293,19 @@ class Rights(unittest.TestCase):
         self.assertEqual([each for each in arguments if "--namespace" in each],
                          ["--namespace=training", "--namespace=research"])
 
+    def test_of_kueue_are_there_only_where_they_are_asked_for(self):
+        def kueue(objects, kind):
+            return [rule for rule in self.rules(objects, kind) if "kueue.x-k8s.io" in rule["apiGroups"]]
+        self.assertFalse(kueue(render(), "ClusterRole"))
+        values = {"kueue.enabled": True, "watchNamespaces": ["training"], "rbac.aggregate": False}
+        objects = render(values)
+        self.assertEqual(sorted(sum((rule["resources"] for rule in kueue(objects, "Role")), [])),
+                         ["workloads", "workloads/status"])
+        (cluster,) = kueue(objects, "ClusterRole")
+        self.assertEqual(cluster["verbs"], ["get"])
+        self.assertEqual(cluster["resources"], ["resourceflavors", "workloadpriorityclasses"])
+        self.assertEqual(len(of_kind(objects, "ClusterRoleBinding")), 2)
+
     def test_are_bound_to_the_account_that_the_operator_has(self):
         for values in ({}, {"serviceAccount.create": False, "serviceAccount.name": "ours"}):
             objects = render(values)

@@ -136,3 +136,19 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
   resources: [events]
   verbs: [create, patch]
 {{- end }}
+
+{{/* What the operator needs besides where SwarmJobs wait in queues of Kueue: in their namespaces, and in the cluster. */}}
+{{- define "swarmjob.kueueRules" -}}
+- apiGroups: [kueue.x-k8s.io]
+  resources: [workloads]
+  verbs: [get, list, watch, create, update, delete]
+- apiGroups: [kueue.x-k8s.io]
+  resources: [workloads/status]
+  verbs: [update]  # to give quota back, and to tell that a job is ready or has finished
+{{- end }}
+
+{{- define "swarmjob.kueueClusterRules" -}}
+- apiGroups: [kueue.x-k8s.io]
+  resources: [resourceflavors, workloadpriorityclasses]
+  verbs: [get]
+{{- end }}

@@ -60,7 +60,16 @@ OperatorUnderTest::OperatorUnderTest(std::shared_ptr<FakeApiServer> server,
           trainers->connect(), [](const std::string&) {}, std::chrono::milliseconds(1)),
       actor_(*client_, clusters_, links_, secrets_, metrics, {.worker_image = "worker:1"}),
       events_(*client_, {.instance = "test"}, kube::SystemTiming()),
-      reconciler_({*client_, {jobs_, pods_, &nodes_, clusters_}, actor_, links_, secrets_, events_, metrics},
+      workloads_(
+          *client_, {}, [](const std::string&) {}, kube::SystemTiming()),
+      reconciler_({*client_,
+                   {jobs_, pods_, &nodes_, clusters_},
+                   actor_,
+                   links_,
+                   secrets_,
+                   events_,
+                   metrics,
+                   workloads_},
                   term, [this] {
                     return Now{
                         std::chrono::system_clock::now() +

@@ -64,6 +64,7 @@ class OperatorUnderTest {
   Clusters clusters_;
   Actor actor_;
   kube::EventRecorder events_;
+  Workloads workloads_;
   Reconciler reconciler_;
 };
 

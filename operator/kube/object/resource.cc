@@ -39,6 +39,11 @@ Resource PodDisruptionBudgets() { return {"policy", "v1", "poddisruptionbudgets"
 Resource NetworkPolicies() { return {"networking.k8s.io", "v1", "networkpolicies"}; }
 Resource EndpointSlices() { return {"discovery.k8s.io", "v1", "endpointslices"}; }
 Resource SwarmJobs() { return {"swarmjob.dev", "v1alpha1", "swarmjobs"}; }
+Resource Workloads() { return {"kueue.x-k8s.io", "v1beta2", "workloads"}; }
+Resource WorkloadPriorityClasses() {
+  return {"kueue.x-k8s.io", "v1beta2", "workloadpriorityclasses", false};
+}
+Resource ResourceFlavors() { return {"kueue.x-k8s.io", "v1beta2", "resourceflavors", false}; }
 }  // namespace resources
 
 std::string CollectionPath(const Resource& resource, const std::string& ns) {

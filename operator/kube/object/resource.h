@@ -33,6 +33,10 @@ Resource PodDisruptionBudgets();
 Resource NetworkPolicies();
 Resource EndpointSlices();
 Resource SwarmJobs();
+// Of Kueue; a cluster may not serve them.
+Resource Workloads();
+Resource WorkloadPriorityClasses();
+Resource ResourceFlavors();
 }  // namespace resources
 
 /// The path for list, watch and create: "/api/v1/namespaces/NS/pods" or, without a namespace,

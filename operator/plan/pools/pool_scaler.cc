@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "operator/plan/admission.h"
 #include "operator/plan/pods/pod_ends.h"
 #include "operator/plan/pools/creation_limits.h"
 #include "operator/plan/trainer_view.h"
@@ -38,6 +39,10 @@ PoolScaler::PoolScaler(const std::vector<Worker>& workers, Draft* draft) : draft
                   .memory = {.name = spec.name},
                   .pod_workers = PodSize(draft->seen, spec.name),
                   .reachable = !draft->seen.unreachable_pools.contains(spec.name)};
+    if (const auto admitted = AdmittedPods(draft->seen)) {
+      const auto found = admitted->find(spec.name);
+      view.admitted = found == admitted->end() ? 0 : found->second;
+    }
     for (const api::PoolStatus& memory : status.pools) {
       if (memory.name == spec.name) view.memory = memory;
     }

@@ -36,12 +36,15 @@ struct PoolView {
   api::PoolStatus memory;
   std::uint64_t pod_workers = 1;  ///< of a new pod
   bool reachable = true;          ///< false: it keeps the pods that it has
+  /// How many pods the job's queue admitted; without a queue no limit.
+  std::uint64_t admitted = ~std::uint64_t{0};
 
   bool usable() const { return memory.state == api::PoolState::kAvailable; }
   std::uint64_t pods() const { return load.placed + load.waiting + load.gated; }
   /// Pods: maxReplicas counts workers.
   std::uint64_t limit() const {
-    const std::uint64_t most = spec->maxReplicas.value_or(~std::uint64_t{0}) / pod_workers;
+    const std::uint64_t most =
+        std::min(admitted, spec->maxReplicas.value_or(~std::uint64_t{0}) / pod_workers);
     return reachable ? most : std::min(most, pods());
   }
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "api/format/enum_names.h"
+#include "operator/plan/admission.h"
 
 namespace swarm::plan {
 namespace {
@@ -100,6 +101,7 @@ Observed FakeCluster::Observe(Leader& by) const {
   seen.pod_sizes = pod_sizes;
   seen.image = image;
   seen.trainer = View();
+  seen.queue = queue;
   seen.refusal = by.refusal;
   seen.status_written = by.status_written;
   seen.leader_term = by.term;
@@ -180,9 +182,43 @@ void FakeCluster::Do(const Action& action, Leader& by) {
   } else if (const auto* write = std::get_if<WriteReplicas>(&action)) {
     done.push_back("write replicas " + std::to_string(write->replicas));
     job.replicas_open = false;
+  } else if (std::holds_alternative<WriteWorkload>(action)) {
+    done.push_back("write workload");
+    if (!queue->refusal.empty()) return;
+    if (!queue->workload) queue->workload.emplace();
+    queue->workload->uid = "uid-" + std::to_string(next_uid_++);
+    queue->workload->outdated = false;
+    queue->workload->pods = AskedPods(job.job->spec, pod_sizes);
+  } else if (const auto* removal = std::get_if<DeleteWorkload>(&action)) {
+    done.push_back("delete workload");
+    if (queue->workload && queue->workload->uid == removal->uid) queue->workload.reset();
+  } else if (const auto* tell = std::get_if<TellQueue>(&action)) {
+    Hear(*tell);
   } else {
     done.push_back("delete job");
     job.deleted = true;
+  }
+}
+
+void FakeCluster::Hear(const TellQueue& told) {
+  ObservedWorkload& workload = *queue->workload;
+  switch (told.news) {
+    case JobNews::kReady:
+      done.push_back("tell: ready");
+      workload.pods_ready = true;
+      break;
+    case JobNews::kStopped:
+      done.push_back("tell: stopped");
+      workload.has_quota = workload.admitted = false;
+      if (std::ranges::any_of(pods, [](const auto& each) { return Runs(each.second); })) {
+        violations.push_back("quota was given back while pods ran");
+      }
+      break;
+    case JobNews::kSucceeded:
+    case JobNews::kFailed:
+      done.push_back(told.news == JobNews::kFailed ? "tell: failed" : "tell: succeeded");
+      workload.finished = true;
+      break;
   }
 }
 

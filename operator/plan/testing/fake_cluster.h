@@ -45,7 +45,8 @@ class FakeCluster {
     double tokens_per_second = 0;
     double seconds_left = 0;
   } training;
-  std::optional<Refusal> refuses;  ///< how creations are refused
+  std::optional<ObservedQueue> queue;  ///< of the job; the test plays Kueue
+  std::optional<Refusal> refuses;      ///< how creations are refused
   /// Why no node fits a trainer, in the scheduler's words; empty: each gets a node.
   std::string trainer_fits_nowhere;
   std::string registry_answers;  ///< why no image can be pulled; empty: nodes get them
@@ -107,6 +108,7 @@ class FakeCluster {
  private:
   void Do(const Action& action, Leader& by);
   void Create(ObservedPod pod, Leader& by);
+  void Hear(const TellQueue& told);
   /// Checks that each closed number, and each reserved term, counts at most one end.
   void CheckAccount(const api::SwarmJobStatus& before, const api::SwarmJobStatus& after);
   std::optional<TrainerView> View() const;
