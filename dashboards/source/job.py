@@ -17,7 +17,8 @@ def summary():
         stat("Throughput", "Tokens of committed steps, per second.", "suffix:tokens/s",
              f"sum({rate('swarmjob_trainer_tokens_total')})", decimals=0),
         stat("Goodput", "Share of the forwards and backwards that workers computed, whose results are in committed "
-             "steps, in the time shown. Workers computed the rest again after a loss, or for a validation.", "percentunit",
+             "steps, in the time shown. Workers computed the rest again after a loss, or for a validation.",
+             "percentunit",
              f"clamp_max(sum({increase('swarmjob_trainer_useful_tasks_total')})"
              f" / sum({increase('swarmjob_worker_service_seconds_count')}), 1)", decimals=1),
         stat("Workers", "Workers that train: in the roster, at the current state.", "none",
@@ -86,7 +87,8 @@ def learning():
 def pipeline():
     return row(
         "Pipeline",
-        timeline("Stage map", "The stage that each worker serves, counted from 0; -1 while it has none.", "none",
+        timeline("Stage map", "The stage that each worker serves, counted from 0; -1 while it has none. The job's page "
+                 "shows more, live: swarmctl ui ${swarmjob} --namespace ${namespace}", "none",
                  (f"max by (worker) ({now('swarmjob_worker_stage')})", "{{worker}}")),
         series("Workers per stage", "Workers of each stage, those that join or leave included.", "none",
                (f"sum by (stage) ({now('swarmjob_trainer_workers')})", "stage {{stage}}"), stacked=True),

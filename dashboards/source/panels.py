@@ -107,7 +107,7 @@ def series(title, description, unit, *queries, width=8, stacked=False, minimum=0
 
 
 def timeline(title, description, unit, *queries, words=(), width=24, height=10):
-    """A bar for each series, colored by its value over time: whole numbers from -1. `words`: what stands for 0, 1 ..."""
+    """A bar for each series, colored by its value over time: whole numbers from -1. `words` stand for 0, 1 ..."""
     panel = _panel("state-timeline", title, description, unit, queries, width, height)
     defaults = panel["fieldConfig"]["defaults"]
     # Grafana's palettes give each series a color, whatever its value; only thresholds follow the value.
@@ -204,8 +204,8 @@ def variables(metrics, *, jobs):
 
 
 def _lines(panels):
-    """The panels of a row by lines, none wider than the grid. A line that is not full is shared by its panels, so that no
-    place is left empty."""
+    """The panels of a row by lines, none wider than the grid. A line that is not full is shared by its panels, so that
+    no place is left empty."""
     lines = [[]]
     for panel in panels:
         if sum(each["gridPos"]["w"] for each in [*lines[-1], panel]) > GRID_WIDTH:

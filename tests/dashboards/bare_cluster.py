@@ -85,13 +85,14 @@ def start_api_server(folder, programs):
 
 
 def kubectl(kubeconfig, programs, *arguments, stdin=None, seconds=90):
-    """Repeats the command until it succeeds, because the API server has only just started."""
+    """Repeats the command until it succeeds, because the API server has only just started. What is about an object that
+    has gone meanwhile does nothing."""
     deadline = time.monotonic() + seconds
     while True:
         programs.check()
         run = subprocess.run([KUBE / "kubectl", "--kubeconfig", kubeconfig, *arguments], input=stdin,
                              capture_output=True, text=True, check=False)
-        if run.returncode == 0:
+        if run.returncode == 0 or "Error from server (NotFound): pods " in run.stderr:
             return run.stdout
         if time.monotonic() > deadline:
             raise SystemExit(f"kubectl {' '.join(map(str, arguments))}: {run.stderr}")
@@ -130,7 +131,8 @@ class Operator:
         """The names of the job's pods in this role that have not ended, in the order of their making."""
         listed = json.loads(self.kubectl("get", "pods", "-o", "json", "--sort-by=.metadata.creationTimestamp",
                                          "-l", f"swarmjob.dev/role={role}"))["items"]
-        return [pod["metadata"]["name"] for pod in listed if pod["status"].get("phase") not in ("Failed", "Succeeded")]
+        return [pod["metadata"]["name"] for pod in listed if pod["status"].get("phase") not in ("Failed", "Succeeded")
+                and "deletionTimestamp" not in pod["metadata"]]
 
     def run_pods(self):
         """As kubelets do: every pod runs and is ready."""
@@ -138,11 +140,11 @@ class Operator:
         for pod in self.pods("trainer") + self.pods("worker"):
             self._report(pod, {"phase": "Running", "podIP": "127.0.0.1", "conditions": ready})
 
-    def fail(self, pod):
+    def fail(self, pod, exit_code=1):
         """As a kubelet does: the program of a worker's pod ended with an error of its own."""
         self._report(pod, {"phase": "Failed", "containerStatuses": [
             {"name": "worker", "image": "none", "imageID": "none", "ready": False, "restartCount": 0,
-             "state": {"terminated": {"exitCode": 1, "reason": "Error"}}}]})
+             "state": {"terminated": {"exitCode": exit_code, "reason": "Error"}}}]})
 
     def preempt(self, pod):
         """As a kubelet does whose machine shuts down."""

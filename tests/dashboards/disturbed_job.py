@@ -22,7 +22,7 @@ LABELS = {"namespace": "default", "swarmjob": "panels", "pool": "local", "zone":
 
 
 class DisturbedJob:
-    """Runs from its making until stop(). `more` are further arguments of swarmctl run."""
+    """Runs from its making until stop(). `more` are further arguments of swarmctl run, such as --set."""
 
     def __init__(self, build, folder, chaos=CHAOS, more=()):
         self.folder = folder

@@ -63,8 +63,8 @@ def legend(target, labels):
 
 
 def page(dashboard, results, start, end, step):
-    """`results`: (panel's id, refId) → the series of the answer, [{"metric": labels, "values": [(time, number)]}]; of an
-    instant query with one value. Times are seconds."""
+    """`results`: (panel's id, refId) → the series of the answer, [{"metric": labels, "values": [(time, number)]}]; of
+    an instant query with one value. Times are seconds."""
     parts = []
     for panel in [each for one in dashboard["panels"] for each in (one, *one.get("panels", []))]:
         place = panel["gridPos"]
@@ -91,12 +91,14 @@ def size(dashboard):
 def _stat(panel, series, _width, _height, _times):
     defaults = panel["fieldConfig"]["defaults"]
     value = series[0][2]["values"][-1][1]
-    return f'<div class="stat" style="color:{_colour(defaults, value)}">{shown(value, defaults["unit"], defaults.get("decimals"))}</div>'
+    text = shown(value, defaults["unit"], defaults.get("decimals"))
+    return f'<div class="stat" style="color:{_colour(defaults, value)}">{text}</div>'
 
 
 def _colour(defaults, value):
     """That of the last threshold which the value has reached."""
-    reached = [step["color"] for step in defaults["thresholds"]["steps"] if step["value"] is None or value >= step["value"]]
+    reached = [step["color"] for step in defaults["thresholds"]["steps"]
+               if step["value"] is None or value >= step["value"]]
     return NAMED[reached[-1]]
 
 
@@ -154,8 +156,9 @@ def _timeseries(panel, series, width, height, times):
 
     drawn = []
     for tick in _ticks(low, high):
-        drawn.append(f'<path d="M{left} {y(tick):.1f}H{right}" stroke="#2a2d33"/><text x="{left - 6}" y="{y(tick) + 4:.1f}" '
-                     f'text-anchor="end">{html.escape(shown(tick, defaults["unit"]))}</text>')
+        drawn.append(f'<path d="M{left} {y(tick):.1f}H{right}" stroke="#2a2d33"/>'
+                     f'<text x="{left - 6}" y="{y(tick) + 4:.1f}" text-anchor="end">'
+                     f'{html.escape(shown(tick, defaults["unit"]))}</text>')
     for index, (lower, upper) in enumerate(bands):
         colour = COLOURS[index % len(COLOURS)]
         for run in _runs(sorted(upper), step):
@@ -164,7 +167,8 @@ def _timeseries(panel, series, width, height, times):
             if lower:
                 back = "L".join(f"{x(time):.1f} {y(lower[time]):.1f}" for time in reversed(run))
                 drawn.append(f'<path d="M{line}L{back}Z" fill="{colour}" fill-opacity="0.3"/>')
-    return f'<svg width="{width}" height="{height - 60}">{"".join(drawn)}</svg>' + _legend(name for _, name, _ in series)
+    picture = f'<svg width="{width}" height="{height - 60}">{"".join(drawn)}</svg>'
+    return picture + _legend(name for _, name, _ in series)
 
 
 def _runs(times, step):

@@ -210,6 +210,15 @@ class Alerts(unittest.TestCase):
                 self.assertIn(f"runbook_url: docs/alerts.md#{alert.lower()}\n", (DASHBOARDS / "alerts.yaml").read_text())
                 self.assertIn(f"\n## {alert}\n", page)
 
+    def test_the_page_lists_each_with_its_severity_and_its_time_in_their_order(self):
+        rules = (DASHBOARDS / "alerts.yaml").read_text().split("- alert: ")[1:]
+        listed = re.findall(r"^\| \[(\w+)\]\(#(\w+)\) \| (\w+) \| ([\w ]+) \|$", (ROOT / "docs/alerts.md").read_text(),
+                            re.MULTILINE)
+        self.assertEqual(listed, [
+            (name, name.lower(), re.search(r"severity: (\w+)", rule)[1],
+             (re.search(r"^ +for: (\w+)$", rule, re.MULTILINE) or [None, "at once"])[1])
+            for rule in rules for name in [rule.split()[0]]])
+
 
 class Drawing(unittest.TestCase):
     """What render.py draws with."""

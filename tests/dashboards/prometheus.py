@@ -10,7 +10,8 @@ import urllib.request
 
 from panels import filled
 
-CONFIG = """global: {{scrape_interval: {interval}, scrape_timeout: {interval}}}
+CONFIG = """global: {{scrape_interval: {interval}, scrape_timeout: {interval}, evaluation_interval: 1s}}
+rule_files: {rules}
 scrape_configs:
   - job_name: swarmjob
     file_sd_configs: [{{files: ["{targets}"]}}]
@@ -38,6 +39,12 @@ def ask_range(address, expr, start, end, step):
     return [one for one in series if one["values"]]
 
 
+def firing(address):
+    """The alerts that fire now: [{"labels": ..., "annotations": ..., "activeAt": ...}]."""
+    with urllib.request.urlopen(f"{address}/api/v1/alerts", timeout=30) as answer:
+        return [alert for alert in json.load(answer)["data"]["alerts"] if alert["state"] == "firing"]
+
+
 def await_numbers(address, wanted, seconds, meanwhile=lambda: None):
     """Repeats each (dashboard, panel's title, expression) until it has returned numbers; returns the rest."""
     rest = list(wanted)
@@ -50,13 +57,15 @@ def await_numbers(address, wanted, seconds, meanwhile=lambda: None):
 
 
 class Prometheus:
-    """A server on a free port of this machine, with its files in `folder`; `interval` separates two scrapes."""
+    """A server on a free port of this machine, with its files in `folder`; `interval` separates two scrapes, and
+    `rules` are the paths of files of rules."""
 
-    def __init__(self, folder, interval="250ms"):
+    def __init__(self, folder, interval="250ms", rules=()):
         self.targets = folder / "targets.json"
         self.targets.write_text("[]")
         config = folder / "prometheus.yaml"
-        config.write_text(CONFIG.format(targets=self.targets, interval=interval))
+        config.write_text(CONFIG.format(targets=self.targets, interval=interval,
+                                        rules=json.dumps([str(path) for path in rules])))
         self.log = folder / "prometheus.log"
         self.process = subprocess.Popen(
             ["prometheus", f"--config.file={config}", f"--storage.tsdb.path={folder / 'tsdb'}",

@@ -108,7 +108,7 @@ def take_pictures(out, names, work):
 
 
 def observe(build, work, seconds):
-    """Lets the job and the operator go on, and returns dashboard's file → (results, start, end), and what is wrong."""
+    """Lets the job and the operator go on. Returns dashboard's file → (results, start, end), and what is wrong."""
     operator = Operator(build / "bin/swarm-operator", work)
     prometheus, job = Prometheus(work), DisturbedJob(build, work, CHAOS)
     try:
@@ -122,7 +122,8 @@ def observe(build, work, seconds):
             if end - begun < seconds:
                 continue
             seen = {name: read(prometheus, dashboard, int(begun), end) for name, dashboard in dashboards().items()}
-            wrong = [line for name, results in seen.items() for line in complaints(name, dashboards()[name], results)]
+            wrong = [line for name, results in seen.items()
+                     for line in complaints(name, dashboards()[name], results)]
             if not wrong or end - begun > PATIENCE:
                 return {name: (results, int(begun), end) for name, results in seen.items()}, wrong
     finally:

@@ -36,15 +36,16 @@ PROXIES = ("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY",
 # Namespaces of processes and mounts: what a command leaves running or mounted ends with it. /dev/shm is libtorch's.
 ENTER = ('root=$1 && mount -t proc proc "$root/proc" && mkdir -p "$root/dev/shm" && '
          'mount -t tmpfs shm "$root/dev/shm" && '
-         '{ [ -z "$2" ] || { mkdir -p "$root/root/.cache/ccache" && mount --bind "$2" "$root/root/.cache/ccache"; }; } && '
+         'cache=$root/root/.cache/ccache && '
+         '{ [ -z "$2" ] || { mkdir -p "$cache" && mount --bind "$2" "$cache"; }; } && '
          'shift 2 && exec chroot "$root" "$@"')
 
 
 def make_root(suite, folder):
     """Makes the root of the suite of Debian in the folder."""
-    mirror = subprocess.run([ROOT / "scripts/debian_mirror.sh"], capture_output=True, text=True, check=True).stdout.strip()
-    made = subprocess.run(["debootstrap", "--variant=minbase", suite, folder, mirror], capture_output=True, text=True,
-                          check=False)
+    mirror = subprocess.run([ROOT / "scripts/debian_mirror.sh"], capture_output=True, text=True, check=True).stdout
+    made = subprocess.run(["debootstrap", "--variant=minbase", suite, folder, mirror.strip()], capture_output=True,
+                          text=True, check=False)
     if made.returncode != 0:
         last = (made.stdout + made.stderr).strip().splitlines()[-3:]
         raise PageError("debootstrap makes no root: " + "\n".join(last))

@@ -125,7 +125,8 @@ class Site(unittest.TestCase):
         browser.scheme(scheme)
         return browser, f"http://127.0.0.1:{server.server_port}/"
 
-    @unittest.skipUnless(chromium.find() and AXE.exists(), f"no Chromium, or no {AXE}: tests/page/fetch_axe.sh fetches it")
+    @unittest.skipUnless(chromium.find() and AXE.exists(),
+                         f"no Chromium, or no {AXE}: tests/page/fetch_axe.sh fetches it")
     def test_axe_finds_nothing_serious_in_light_and_dark(self):
         for scheme, name in SCHEMES.items():
             browser, home = self.open_browser(scheme)
@@ -138,8 +139,10 @@ class Site(unittest.TestCase):
                              "code => code.scrollWidth <= code.clientWidth || code.tabIndex === 0)")
                 browser.value(AXE.read_text() + "; undefined")
                 found = json.loads(browser.value("""axe.run().then(({violations, passes}) => JSON.stringify({
-                    passed: passes.length, serious: violations.filter(({impact}) => ['serious', 'critical'].includes(impact))
-                      .map(({id, nodes}) => `${id}: ${nodes.slice(0, 3).map(node => node.html.slice(0, 200)).join(' | ')}`)}))"""))
+                    passed: passes.length,
+                    serious: violations.filter(({impact}) => ['serious', 'critical'].includes(impact)).map(
+                      ({id, nodes}) => `${id}: ${nodes.slice(0, 3).map(({html}) => html.slice(0, 200)).join(' | ')}`)
+                }))"""))
                 with self.subTest(page=page, scheme=scheme):
                     self.assertGreater(found["passed"], 20)
                     self.assertEqual(found["serious"], [])

@@ -10,8 +10,9 @@ class PageError(Exception):
 
 
 def steps(text, way=None):
-    """What the page tells to do, as (section, kind, text): kind is "sh", or the name of a file to write. Subsections are
-    ways of which the reader takes one: `way` is the title of that. Raises where a block is neither played nor marked."""
+    """What the page tells to do, as (section, kind, text): kind is "sh", or the name of a file to write. Subsections
+    are ways of which the reader takes one: `way` is the title of that. Raises PageError where a block is neither played
+    nor marked."""
     found, section, way_here, before = [], "", None, ""
     for part in re.split(r"^(```.*?^```$)", text, flags=re.MULTILINE | re.DOTALL):
         if not part.startswith("```"):
