@@ -6,6 +6,7 @@
 #
 #   SWARM_DEPS=DIR        where kube/ is made
 #   e2e/build.sh --kwok   also builds kwok, for the scale bench
+#   e2e/build.sh --kueue  also builds Kueue's controller, for the case `kueue`
 set -euo pipefail
 cd "$(dirname "$0")/.."
 deps=${SWARM_DEPS:-$PWD/.deps}
@@ -17,6 +18,7 @@ etcd=v3.6.8
 coredns=v1.12.4
 helm=v3.20.2
 kwok=v0.7.0
+kueue=v0.17.0
 
 need() { # command, Debian package
   command -v "$1" >/dev/null || [ -e "$1" ] || missing+=("$2")
@@ -130,3 +132,17 @@ capabilities=helm.sh/helm/v3/pkg/chartutil
 build_tool helm helm.sh/helm/v3/cmd/helm $helm \
   "-X $capabilities.k8sVersionMajor=1 -X $capabilities.k8sVersionMinor=${kubernetes%%.*}"
 [ "${1:-}" != --kwok ] || build_tool kwok sigs.k8s.io/kwok/cmd/kwok $kwok
+
+build_kueue() { # and the definitions of its kinds, which its module has
+  build_tool kueue sigs.k8s.io/kueue/cmd/kueue $kueue
+  [ "$(cat "$out/kueue-crds.stamp" 2>/dev/null)" != $kueue ] || return 0
+  require_go
+  local module
+  module=$(go mod download -json sigs.k8s.io/kueue@$kueue | sed -n 's/^\t"Dir": "\(.*\)",\{0,1\}$/\1/p')
+  rm -rf "$out/kueue-crds"
+  mkdir "$out/kueue-crds"
+  cp "$module"/config/components/crd/bases/*.yaml "$out/kueue-crds/"
+  chmod -R u+w "$out/kueue-crds"
+  echo $kueue >"$out/kueue-crds.stamp"
+}
+[ "${1:-}" != --kueue ] || build_kueue

@@ -5,7 +5,7 @@ import json
 import pathlib
 import subprocess
 
-from cluster import network
+from cluster import kueue, network
 from cluster.cluster import ON_DEMAND, SPOT, Cluster
 
 from .case import Notes, Skip
@@ -216,6 +216,18 @@ class World:
                   "--set", f"image.repository={operator[0]}", "--set", f"image.tag={operator[1]}",
                   "--set", f"workerImage.repository={worker[0]}", "--set", f"workerImage.tag={worker[1]}",
                   "--wait", "--timeout", "120s", *extra, kubeconfig=kubeconfig)
+
+    @contextlib.contextmanager
+    def kueue(self):
+        """Runs Kueue's controller meanwhile. At its end the operator is as before. Skips the case without Kueue."""
+        if self.cluster is None or not kueue.can_run(self.cluster.binaries):
+            raise Skip("needs a cluster of its own, and Kueue: e2e/build.sh --kueue builds it")
+        controller = kueue.start(self.cluster)
+        try:
+            yield
+        finally:
+            controller.kill()
+            self.install()
 
     def uninstall(self):
         """Uninstalls the chart."""

@@ -1,0 +1,88 @@
+"""Jobs that wait in a queue of Kueue."""
+from harness.case import case
+from harness.kubectl import eventually
+
+QUEUE = "kueue.x-k8s.io/queue-name"
+PRIORITY = "kueue.x-k8s.io/priority-class"
+ONE_JOB = {"on-demand": "50m", "spot": "200m"}  # the processors of a trainer, and of four workers
+
+
+def put_queue(world):
+    """A queue with room for one job: its trainer on on-demand nodes, and its workers on spot nodes."""
+    def of(kind, name, **content):
+        return {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": kind, "metadata": {"name": name}, **content}
+
+    def quota(flavor, cpu):
+        return {"name": flavor, "resources": [{"name": "cpu", "nominalQuota": cpu},
+                                              {"name": "memory", "nominalQuota": "64Gi"}]}
+    local = of("LocalQueue", "night", spec={"clusterQueue": "all"})
+    local["metadata"]["namespace"] = world.namespace
+    world.kubectl.apply(
+        *(of("ResourceFlavor", name, spec={"nodeLabels": {"swarmjob.dev/capacity": name}}) for name in ONE_JOB),
+        of("WorkloadPriorityClass", "urgent", value=1000),
+        of("ClusterQueue", "all", spec={
+            "namespaceSelector": {}, "preemption": {"withinClusterQueue": "LowerPriority"},
+            "resourceGroups": [{"coveredResources": ["cpu", "memory"],
+                                "flavors": [quota(*each) for each in ONE_JOB.items()]}]}),
+        local)
+
+
+def queued(job, priority=None):
+    """The job, submitted to the queue."""
+    job.manifest["metadata"]["labels"] = {QUEUE: "night", **({PRIORITY: priority} if priority else {})}
+    return job.submit()
+
+
+def workload(world, job):
+    """The Workload of the job, or None."""
+    return world.kubectl.get("workloads.kueue.x-k8s.io", f"swarmjob-{job.name}", world.namespace)
+
+
+def told(world, job, kind):
+    """(status, reason) of a condition of the job's Workload."""
+    found = workload(world, job) or {}
+    return next(((each["status"], each["reason"]) for each in found.get("status", {}).get("conditions", [])
+                 if each["type"] == kind), ("Missing", ""))
+
+
+@case("Kueue admits one job after the other, and one of higher priority takes the quota of another", seconds=600)
+def kueue(world):
+    with world.kueue():
+        put_queue(world)
+        world.install("--set", "kueue.enabled=true")
+        first = queued(world.job("first"))
+        eventually("the first job's pods", lambda: len(first.pods()) == 5, 60)
+        second = queued(world.job("second"))
+        eventually("the second job to wait", lambda: second.condition("Admitted")[:2] == ("False", "Queued"), 30)
+        first.await_step(20)
+        world.check("its workers are where their flavor is", all(
+            pod["spec"]["nodeSelector"].get("swarmjob.dev/capacity") == "spot" for pod in first.pods("worker")))
+        world.check("the second job makes no pod", not second.pods(), second.pod_names())
+        eventually("Kueue's words in its condition", lambda: "insufficient" in second.condition("Admitted")[2], 90)
+        eventually("Kueue to hear that the first job trains",
+                   lambda: told(world, first, "PodsReady")[0] == "True", 60)
+        first.stop()
+        eventually("its Workload to go, since a suspended job asks for no quota",
+                   lambda: workload(world, first) is None, 60)
+        eventually("the second job's pods", lambda: len(second.pods()) == 5, 60)
+        second.await_step(20)
+        world.note("the second job trains")
+        urgent = queued(world.job("urgent", steps=150), "urgent")
+        eventually("the second job to be evicted", lambda: second.condition("Admitted")[1] == "Evicted", 60)
+        eventually("the urgent job's pods", lambda: len(urgent.pods()) == 5, 90)
+        world.check("the second job gave all of its pods up before", not second.pods(), second.pod_names())
+        world.check("it competes for quota again", told(world, second, "Requeued") == ("True", "Preempted"),
+                    told(world, second, "Requeued"))
+        step = world.bucket.checkpoint_steps(second.prefix)[-1]
+        world.check("and has a checkpoint of its last step", step >= 20, step)
+        urgent.await_success()
+        eventually("Kueue to hear of its end", lambda: told(world, urgent, "Finished") == ("True", "Succeeded"), 30)
+        second.await_step(step + 20)
+        world.check("nothing is charged to it", not second.status.get("failures")
+                    and not second.status.get("preemptions") and not second.status.get("unexplained"), second.status)
+        second.stop()
+        world.kubectl.delete("swarmjob", urgent.name, world.namespace)
+        eventually("the urgent job's Workload to go with it", lambda: workload(world, urgent) is None, 60)
+    first.verify(world, complete=False)
+    second.verify(world, complete=False)
+    urgent.verify(world)
