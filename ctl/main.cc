@@ -597,8 +597,10 @@ CLI::App* AddTop(CLI::App& app, TopOptions* options) {
 CLI::App* AddUi(CLI::App& app, UiOptions* options) {
   CLI::App* command =
       app.add_subcommand("ui", "Show the page of a SwarmJob at an address of this machine");
-  command->add_option("job", options->job, "Name of the job")->required();
+  command->add_option("job", options->job, "Name of the job (default: a page of all jobs)");
   AddCluster(command, &options->cluster);
+  command->add_flag("-A,--all-namespaces", options->all_namespaces,
+                    "Show the jobs of all namespaces on the page of all jobs");
   command
       ->add_option("--listen", options->listen, "address:port on loopback; port 0 takes a free one")
       ->capture_default_str();

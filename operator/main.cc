@@ -21,6 +21,7 @@
 #include "base/version.h"
 #include "operator/controller/controller.h"
 #include "operator/controller/trainer_dialer.h"
+#include "operator/jobs_page/jobs_page.h"
 #include "operator/kube/client/rest_client.h"
 #include "operator/kube/config/config.h"
 #include "operator/kube/config/files.h"
@@ -48,6 +49,8 @@ struct Flags {
   std::string satellites_listen, satellite_token_file;
   bool satellite = false;
   int satellite_orphan_hours = 24;
+  std::string page_listen;
+  bool page_behind_proxy = false;
   double kube_qps = 200, kube_burst = 400;
   int workers = 8;
 };
@@ -81,6 +84,12 @@ void AddFlags(CLI::App& app, Flags* flags) {
   app.add_option("--lease-name", flags->lease_name, "Name of the lease");
   app.add_option("--metrics-listen", flags->metrics_listen, "host:port of /metrics");
   app.add_option("--health-listen", flags->health_listen, "host:port of /healthz and /readyz");
+  app.add_option(
+      "--page-listen", flags->page_listen,
+      "host:port of the page of all jobs; whoever reaches it may read it (default: none)");
+  app.add_flag("--page-behind-proxy", flags->page_behind_proxy,
+               "A proxy on this machine decides who may read the page: answer on loopback to every"
+               " host that it passes on");
   app.add_option("--kube-qps", flags->kube_qps,
                  "Requests per second to the API server, in the mean")
       ->check(CLI::PositiveNumber);
@@ -89,10 +98,11 @@ void AddFlags(CLI::App& app, Flags* flags) {
   app.add_option("--satellites-listen", flags->satellites_listen,
                  "host:port at which the operators of other clusters reach this one, so that jobs"
                  " may have pods there (default: none)");
-  auto* satellite = app.add_flag(
-      "--satellite", flags->satellite,
-      "Have no jobs, but make the pods in this cluster of jobs that are in another one, which a"
-      " token of `swarmctl satellite token` names");
+  auto* satellite = app.add_flag("--satellite", flags->satellite,
+                                 "Have no jobs, but make the pods in this cluster of jobs that are "
+                                 "in another one, which a"
+                                 " token of `swarmctl satellite token` names")
+                        ->excludes(app.get_option("--page-listen"));
   app.add_option("--satellite-token-file", flags->satellite_token_file,
                  "File with that token; it is used once")
       ->needs(satellite);
@@ -273,6 +283,11 @@ class Operator {
                                                      "the first lists of jobs, pods and nodes have"
                                                      " not arrived yet");
                                   }}));
+    if (flags_.page_listen.empty()) return Status();
+    ASSIGN_OR_RETURN(page_, jobs_page::JobsPage::Start(
+                                {.listen = flags_.page_listen,
+                                 .jobs = [this] { return jobs_page::ToJson(controller_->Jobs()); },
+                                 .behind_proxy = flags_.page_behind_proxy}));
     return Status();
   }
 
@@ -295,7 +310,8 @@ class Operator {
   std::atomic<bool> leads_ = false;
   std::optional<kube::Elector> elector_;
   std::unique_ptr<metrics::Exporter> metrics_, health_;
-  std::jthread satellites_;  // last: uses the other members
+  std::unique_ptr<jobs_page::JobsPage> page_;  // null: none is served
+  std::jthread satellites_;                    // last: uses the other members
 };
 
 /// Does not return after it has started: the process exits without destroying the parts.

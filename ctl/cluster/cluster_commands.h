@@ -46,12 +46,14 @@ ExitCode DrainWorkers(const DrainOptions& options, std::FILE* out, std::FILE* er
 
 struct UiOptions {
   ClusterOptions cluster;
-  std::string job;
+  std::string job;                     ///< empty: the page of all jobs of the namespace
+  bool all_namespaces = false;         ///< on that page
   std::string listen = "127.0.0.1:0";  ///< on loopback
 };
 
-/// Shows the page of a job at an address of this machine, until a signal comes. Asks the trainer
-/// for it through the API server, also the next trainer. Signals are as for ShowTop.
+/// Shows a page at an address of this machine, until a signal comes. Asks the job's trainer for it
+/// through the API server, also the next trainer; the page of all jobs is made here, of what the
+/// user may list. Signals are as for ShowTop.
 ExitCode ShowPage(const UiOptions& options, std::FILE* out, std::FILE* err);
 
 }  // namespace swarm::ctl

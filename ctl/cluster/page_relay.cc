@@ -82,12 +82,14 @@ std::string PagePrefix(const std::string& ns, const std::string& pod) {
          std::to_string(names::kPagePort) + "/proxy";
 }
 
+Status NotOnLoopback(const std::string& listen) {
+  return InvalidArgument("'" + listen +
+                         "' is not on loopback: whoever reaches it would read the page with your"
+                         " rights in the cluster");
+}
+
 Result<std::unique_ptr<PageRelay>> PageRelay::Start(const std::string& listen, Find find) {
-  if (!web::IsLoopback(listen)) {
-    return InvalidArgument("'" + listen +
-                           "' is not on loopback: whoever reaches it would read the page with your"
-                           " rights in the cluster");
-  }
+  if (!web::IsLoopback(listen)) return NotOnLoopback(listen);
   std::unique_ptr<PageRelay> relay(new PageRelay(std::move(find)));
   ASSIGN_OR_RETURN(relay->server_,
                    web::Server::Start({.listen = listen, .serves = "the page", .threads = kThreads},

@@ -20,6 +20,9 @@ struct PagePlace {
   std::string authorization;  ///< header; may be empty
 };
 
+/// Why a page that is asked for with the user's rights does not listen there.
+Status NotOnLoopback(const std::string& listen);
+
 /// The prefix of the page that this pod serves, as the API server writes it into documents: with
 /// the colon as it is.
 std::string PagePrefix(const std::string& ns, const std::string& pod);

@@ -3,11 +3,15 @@
 #include <mutex>
 #include <utility>
 
+#include "api/format/wall_time.h"
 #include "base/signals.h"
 #include "base/time.h"
+#include "base/web/loopback.h"
 #include "ctl/cluster/cluster.h"
 #include "ctl/cluster/cluster_commands.h"
 #include "ctl/cluster/page_relay.h"
+#include "operator/jobs_page/jobs_page.h"
+#include "operator/jobs_page/jobs_view.h"
 #include "operator/kube/object/resource.h"
 #include "operator/objects/read.h"
 
@@ -56,13 +60,49 @@ class Finder {
   Timepoint found_{};
 };
 
-}  // namespace
+/// Lists the jobs.
+class Lister {
+ public:
+  Lister(Cluster cluster, bool all_namespaces)
+      : cluster_(std::move(cluster)), ns_(all_namespaces ? "" : cluster_.ns) {}
 
-ExitCode ShowPage(const UiOptions& options, std::FILE* out, std::FILE* err) {
-  Signals signals({SIGINT, SIGTERM, SIGHUP});  // before the client has threads
-  auto cluster = Connect(options.cluster, err, signals.token());
-  if (!cluster.ok()) return Refuse(cluster.status(), err);
-  Finder finder(*std::move(cluster), options.job);
+  Result<std::string> Jobs() {
+    RETURN_IF_ERROR(Renew(&cluster_));
+    ASSIGN_OR_RETURN(const kube::ObjectList list,
+                     cluster_.client->List(kube::resources::SwarmJobs(), {.ns = ns_}));
+    jobs_page::JobsView view;
+    view.now = api::WholeSeconds(std::chrono::system_clock::now());
+    for (const kube::Object& job : list.Unpack()) jobs_page::AddJob(*job, &view);
+    return jobs_page::ToJson(view);
+  }
+
+ private:
+  Cluster cluster_;
+  const std::string ns_;
+};
+
+ExitCode Tell(const std::string& address, Signals& signals, std::FILE* out) {
+  std::fprintf(out, "Page: http://%s/ (Ctrl-C ends it)\n", address.c_str());
+  std::fflush(out);
+  signals.Wait();
+  return ExitCode::kOk;
+}
+
+ExitCode ShowJobs(const UiOptions& options, Cluster cluster, Signals& signals, std::FILE* out,
+                  std::FILE* err) {
+  if (!web::IsLoopback(options.listen)) return Refuse(NotOnLoopback(options.listen), err);
+  Lister lister(std::move(cluster), options.all_namespaces);
+  // What fails at first, as a right that the user lacks, will hardly mend itself.
+  if (const Status status = lister.Jobs().status(); !status.ok()) return Refuse(status, err);
+  const auto page = jobs_page::JobsPage::Start(
+      {.listen = options.listen, .jobs = [&lister] { return lister.Jobs(); }});
+  if (!page.ok()) return Refuse(page.status(), err);
+  return Tell((*page)->address(), signals, out);
+}
+
+ExitCode ShowJob(const UiOptions& options, Cluster cluster, Signals& signals, std::FILE* out,
+                 std::FILE* err) {
+  Finder finder(std::move(cluster), options.job);
   // A job that is not there will hardly come; a trainer may.
   if (const Status status = finder.Find().status();
       !status.ok() && status.code() != StatusCode::kUnavailable) {
@@ -70,10 +110,17 @@ ExitCode ShowPage(const UiOptions& options, std::FILE* out, std::FILE* err) {
   }
   const auto relay = PageRelay::Start(options.listen, [&finder] { return finder.Find(); });
   if (!relay.ok()) return Refuse(relay.status(), err);
-  std::fprintf(out, "Page: http://%s/ (Ctrl-C ends it)\n", (*relay)->address().c_str());
-  std::fflush(out);
-  signals.Wait();
-  return ExitCode::kOk;
+  return Tell((*relay)->address(), signals, out);
+}
+
+}  // namespace
+
+ExitCode ShowPage(const UiOptions& options, std::FILE* out, std::FILE* err) {
+  Signals signals({SIGINT, SIGTERM, SIGHUP});  // before the client has threads
+  auto cluster = Connect(options.cluster, err, signals.token());
+  if (!cluster.ok()) return Refuse(cluster.status(), err);
+  return options.job.empty() ? ShowJobs(options, *std::move(cluster), signals, out, err)
+                             : ShowJob(options, *std::move(cluster), signals, out, err);
 }
 
 }  // namespace swarm::ctl

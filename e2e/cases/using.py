@@ -106,6 +106,28 @@ def page_of_a_job(world):
     job.verify(world, complete=False)
 
 
+@case("swarmctl ui without a job shows all jobs of a namespace in a browser, and follows them")
+def page_of_all_jobs(world):
+    job = world.job().submit().await_step(20)
+    job.await_condition("Ready")
+    rejected = world.job("unsupported")
+    rejected.manifest["spec"]["model"]["config"] = {**rejected.manifest["spec"]["model"]["config"],
+                                                    "architectures": ["GPT2LMHeadModel"]}
+    rejected.submit().await_condition("Accepted", "False", 30)
+    said = "(document.querySelector('[data-key=\"{}/{}\"]')?.innerText ?? '')".format
+    with ui(world) as page:
+        page.wait(f"{said(world.namespace, 'job')}.includes('running')")
+        page.wait(f"{said(world.namespace, 'job')}.includes('swarmctl ui job -n {world.namespace}')")
+        page.wait(f"{said(world.namespace, 'unsupported')}.includes('GPT2LMHeadModel')")
+        world.check("it shows the state of each job, and why one is rejected", True)
+        job.change({"suspend": True})
+        page.wait(f"{said(world.namespace, 'job')}.includes('suspended')", 90)
+        rejected.kubectl.delete("swarmjob", "unsupported", world.namespace)
+        page.wait("document.querySelectorAll('#jobs > li').length === 1")
+        world.check("it follows a job that is suspended and one that is deleted", True)
+        world.check("Ctrl-C ends it with exit code 0", page.interrupt() == 0, page.program.returncode)
+
+
 @case("Suspending a job writes a checkpoint and frees its pods; resuming continues", "fast")
 def suspend_and_resume(world):
     job = world.job(steps=300).submit().await_step(30)

@@ -5,12 +5,15 @@
 #include <bit>
 #include <exception>
 
+#include "api/format/wall_time.h"
 #include "base/log.h"
 
 namespace swarm::controller {
 namespace {
 
 constexpr Duration kSyncLimit = std::chrono::seconds(60);
+/// A status of a trainer that is older says nothing of now.
+constexpr Duration kToldLimit = std::chrono::seconds(30);
 constexpr Duration kLastEventsLimit = std::chrono::seconds(2);
 
 kube::WorkQueueOptions QueueOptions() {
@@ -113,6 +116,19 @@ std::vector<MetricSample> Controller::Samples() const {
     samples.push_back({Metric::kOperatorCacheSilence, {cache.resource}, ToSeconds(cache.silence)});
   }
   return samples;
+}
+
+jobs_page::JobsView Controller::Jobs() const {
+  jobs_page::JobsView view;
+  view.now = api::WholeSeconds(timing_.WallNow());
+  for (const kube::Object& job : informers_.jobs().List()) {
+    jobs_page::AddJob(*job, &view);
+    const std::optional<TrainerView> trainer = links_.View(kube::NameOf(*job).ToString());
+    if (trainer && trainer->status && timing_.Now() - trainer->heard < kToldLimit) {
+      view.told.emplace(kube::UidOf(*job), *trainer->status);
+    }
+  }
+  return view;
 }
 
 void Controller::Look(Reconciler& reconciler, const std::string& key) {

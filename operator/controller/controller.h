@@ -18,6 +18,7 @@
 #include "operator/controller/reconciler.h"
 #include "operator/controller/trainer_links.h"
 #include "operator/controller/workloads.h"
+#include "operator/jobs_page/jobs_view.h"
 #include "operator/kube/client/client.h"
 #include "operator/kube/leader/events.h"
 #include "operator/kube/watch/workqueue.h"
@@ -57,6 +58,9 @@ class Controller {
   bool synced() const { return informers_.synced(); }
   /// For /metrics.
   std::vector<MetricSample> Samples() const;
+  /// For the page of all jobs, from the caches. Where this operator does not lead, no trainer tells
+  /// it anything.
+  jobs_page::JobsView Jobs() const;
 
  private:
   void Run(std::uint64_t term, std::stop_token stop);

@@ -260,6 +260,8 @@ class Satellites(unittest.TestCase):
     def test_a_cluster_is_not_both(self):
         with self.assertRaisesRegex(AssertionError, "a cluster has jobs, or has pods of another one"):
             render({**self.HOME, "satellite.enabled": True})
+        with self.assertRaisesRegex(AssertionError, "is that of their own cluster"):
+            render({**self.SATELLITE, "page.enabled": True})
 
 
 class Rights(unittest.TestCase):
@@ -391,6 +393,26 @@ class Monitoring(unittest.TestCase):
         self.assertEqual(roles["swarm-swarm-operator-metrics-reader"],
                          [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}])
         self.assertIn(("ClusterRoleBinding", "swarm-swarm-operator-metrics-auth"), objects)
+
+    def test_the_page_of_all_jobs_is_served_where_it_is_wanted_and_guarded_as_metrics_are(self):
+        (operator,) = only(render(), "Deployment")["spec"]["template"]["spec"]["containers"]
+        self.assertFalse([word for word in operator["args"] if word.startswith("--page")])
+        objects = render({"page.enabled": True})
+        (operator,) = only(objects, "Deployment")["spec"]["template"]["spec"]["containers"]
+        self.assertIn("--page-listen=0.0.0.0:8082", operator["args"])
+        self.assertIn({"name": "page", "containerPort": 8082, "protocol": "TCP"}, operator["ports"])
+        ports = [port["port"] for rule in only(objects, "NetworkPolicy")["spec"]["ingress"] for port in rule["ports"]]
+        self.assertEqual(ports, ["health", "metrics", "page"])
+        objects = render({"page.enabled": True, "metrics.authProxy.enabled": True, "metrics.authProxy.image": "proxy:1"})
+        operator, _, beside = only(objects, "Deployment")["spec"]["template"]["spec"]["containers"]
+        self.assertIn("--page-listen=127.0.0.1:8082", operator["args"])
+        self.assertIn("--page-behind-proxy", operator["args"])
+        self.assertEqual([port["name"] for port in operator["ports"]], ["health"])
+        self.assertIn("--upstream=http://127.0.0.1:8082/", beside["args"])
+        self.assertEqual([(port["name"], port["containerPort"]) for port in beside["ports"]], [("page", 8444)])
+        (rule,) = objects["ClusterRole", "swarm-swarm-operator-page-reader"]["rules"]
+        embedded = re.search(r"FILES ([^)]*)", (ROOT / "operator/jobs_page/CMakeLists.txt").read_text())[1].split()
+        self.assertEqual(set(rule["nonResourceURLs"]), {"/", "/jobs", *(f"/{name}" for name in embedded)})
 
     def test_a_proxy_without_an_image_is_refused(self):
         code, _, error = helm("template", "swarm", CHART, *flags({"metrics.authProxy.enabled": True}))
