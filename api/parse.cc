@@ -166,7 +166,7 @@ static void Describe(Archive& a, Boundary& boundary) {
 
 template <typename Archive>
 static void Describe(Archive& a, PipelineMemory& memory) {
-  a.Field("host", memory.host);
+  a.Quantity("host", memory.host);
   a.Field("scratch", memory.scratch);
 }
 

@@ -90,6 +90,28 @@ TEST(ParseTest, EachErrorSaysWhatWouldBeRight) {
             "spec.training.globalBatchSize: is 9; a multiple of microbatchSize (2)");
 }
 
+TEST(ParseTest, MemoryIsANumberOrAQuantity) {
+  for (const std::string memory :
+       {"6442450944", "6Gi", "'6442450944'", "6144Mi", "'6442450944.5'"}) {
+    const auto job = ParseGoodWith({"pipeline.residency=Swap", "pipeline.memory.host=" + memory});
+    ASSERT_TRUE(job.ok()) << ToString(job.errors());
+    EXPECT_EQ((*job).spec.pipeline.memory.host, std::uint64_t{6} << 30) << memory;
+  }
+}
+
+TEST(ParseTest, MemoryThatIsNoQuantityIsRefusedWithWhatWouldBeOne) {
+  for (const std::string memory : {"6GB", "six", "-6Gi", "'-1'", "''", "500m", "1e999", "[6Gi]"}) {
+    const auto job = ParseGoodWith({"pipeline.residency=Swap", "pipeline.memory.host=" + memory});
+    ASSERT_FALSE(job.ok()) << memory;
+    EXPECT_EQ(job.errors().front().path, "spec.pipeline.memory.host") << memory;
+  }
+  EXPECT_EQ(
+      ToString(ParseGoodWith({"pipeline.residency=Swap", "pipeline.memory.host=6GB"}).errors()),
+      "spec.pipeline.memory.host: is \"6GB\", not a quantity of bytes; write a whole number, or "
+      "one "
+      "with a unit as in 24Mi or 6Gi");
+}
+
 TEST(ParseTest, AFieldThatCannotBeReadIsNotJudgedByItsDefault) {
   const Checked<SwarmJob> job = ParseGoodWith({"model.config.hidden_size=wide"});
   ASSERT_FALSE(job.ok());

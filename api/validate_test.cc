@@ -121,6 +121,8 @@ const std::vector<Wrong> kWrong = {
     {{"pipeline.memory.scratch=/tmp"}, "spec.pipeline.memory.scratch"},
     {{"pipeline.residency=Swap", "pipeline.memory.host=1125899906842625"},
      "spec.pipeline.memory.host"},
+    {{"pipeline.residency=Swap", "pipeline.memory.host=1.5Pi"}, "spec.pipeline.memory.host"},
+    {{"pipeline.residency=Swap", "pipeline.memory.host=1Ki"}, "spec.pipeline.memory.host"},
     {{"pipeline.residency=Swap", "pipeline.memory.scratch=scratch"},
      "spec.pipeline.memory.scratch"},
     {{"pipeline.residency=Swap", "pipeline.shardUpdate=Moments"}, "spec.pipeline.shardUpdate"},

@@ -6,10 +6,12 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <set>
 #include <sstream>
 #include <string_view>
 
+#include "api/format/quantity.h"
 #include "api/format/schema.h"
 #include "api/format/yaml.h"
 #include "api/parse.h"
@@ -176,6 +178,16 @@ TEST(CrdTest, EveryTextOfTheSpecHasALongestLength) {
       EXPECT_TRUE(schema.contains("maxItems")) << path;
     }
   });
+}
+
+TEST(CrdTest, MemoryIsAQuantityForTheClusterWhereItIsOneForThePrograms) {
+  const json& pipeline = Part("spec")["properties"]["pipeline"]["properties"];
+  const std::regex pattern(pipeline["memory"]["properties"]["host"]["pattern"].get<std::string>());
+  for (const std::string text :
+       {"0", "24Mi", "6Gi", "7.5Gi", "6.Gi", "8e9", "8E+9", "1P", "5000m", "", "Gi", "-1", "+1",
+        "inf", "6GB", "6gi", "6 Gi", "0x10", ".5Gi"}) {
+    EXPECT_EQ(std::regex_match(text, pattern), ParseQuantity(text).has_value()) << text;
+  }
 }
 
 // What the API server does to an object that leaves fields out.

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "api/format/quantity.h"
 #include "api/format/wall_time.h"
 
 namespace swarm::api {
@@ -114,6 +115,20 @@ void ObjectReader::ReadInto(const json& value, const std::string& path, std::uin
   } else {
     Report(path, "is " + Shown(value) + ", not a whole number from 0 to 2^64 - 1",
            WithoutQuotes(value, "a whole number that is not negative"));
+  }
+}
+
+void ObjectReader::Quantity(std::string_view key, std::uint64_t& target) {
+  const json* value = Find(key);
+  if (value == nullptr) return;
+  if (!value->is_string()) return ReadInto(*value, PathOf(key), target);
+  constexpr double kEnd = 0x1p64;
+  const auto bytes = ParseQuantity(value->get_ref<const std::string&>());
+  if (bytes && *bytes < kEnd && (*bytes == 0 || *bytes >= 1)) {
+    target = static_cast<std::uint64_t>(*bytes);
+  } else {
+    Report(PathOf(key), "is " + Shown(*value) + ", not a quantity of bytes",
+           "write a whole number, or one with a unit as in 24Mi or 6Gi");
   }
 }
 

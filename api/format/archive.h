@@ -72,6 +72,9 @@ class ObjectReader {
   void RequiredObject(std::string_view key, T& target) {
     Object(key, target);
   }
+  /// Bytes, as a whole number or as one of Kubernetes' quantities (ParseQuantity), of which a part
+  /// of a byte is dropped.
+  void Quantity(std::string_view key, std::uint64_t& target);
   /// A list of exactly two numbers.
   void Pair(std::string_view key, double& first, double& second);
   /// A key that must exist and have this value.
@@ -186,6 +189,7 @@ class ObjectWriter {
   void RequiredObject(std::string_view key, const T& source) {
     object_[std::string(key)] = Value(source);
   }
+  void Quantity(std::string_view key, std::uint64_t bytes) { Field(key, bytes); }
   void Pair(std::string_view key, double first, double second) {
     object_[std::string(key)] = {first, second};
     free_.emplace_back(key);

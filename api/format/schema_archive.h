@@ -43,6 +43,9 @@ class ObjectSchema {
   void RequiredObject(std::string_view key, const T& value) {
     Required(key, value);
   }
+  void Quantity(std::string_view key, std::uint64_t bytes) {
+    Add(key, {{"x-kubernetes-int-or-string", true}, {"default", bytes}, {"minimum", 0}});
+  }
   void Pair(std::string_view key, double first, double second) {
     nlohmann::json pair = {{"type", "array"},
                            {"items", {{"type", "number"}}},

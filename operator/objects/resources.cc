@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
-#include <utility>
 
+#include "api/format/quantity.h"
 #include "operator/names/names.h"
 
 namespace swarm::objects {
@@ -33,22 +33,10 @@ std::optional<double> ReadProcessors(const json& quantity) {
   return thousandths ? number / 1000 : number;
 }
 
-// A quantity of bytes: 8000000000, "8e9", "8G", "7.5Gi".
 std::optional<double> ReadBytes(const json& quantity) {
   if (quantity.is_number()) return quantity.get<double>();
   if (!quantity.is_string()) return std::nullopt;
-  const std::string_view text = quantity.get_ref<const std::string&>();
-  double number = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, number);
-  if (error != std::errc()) return std::nullopt;
-  constexpr std::pair<std::string_view, double> kUnits[] = {
-      {"", 1},     {"m", 1e-3},    {"k", 1e3},     {"M", 1e6},     {"G", 1e9},     {"T", 1e12},
-      {"P", 1e15}, {"Ki", 0x1p10}, {"Mi", 0x1p20}, {"Gi", 0x1p30}, {"Ti", 0x1p40}, {"Pi", 0x1p50}};
-  for (const auto& [unit, bytes] : kUnits) {
-    if (std::string_view(stop, end) == unit) return number * bytes;
-  }
-  return std::nullopt;
+  return api::ParseQuantity(quantity.get_ref<const std::string&>());
 }
 
 // A number of devices: 4 or "4". Kubernetes accepts no other form for what cannot be divided.
