@@ -52,6 +52,15 @@ TEST_F(PoolsTest, PodsAreWholeAndALimitCountsWorkers) {
   EXPECT_EQ(Targets(9), (std::vector<std::uint64_t>{2, 2}));
 }
 
+TEST_F(PoolsTest, APoolThatCannotBeReachedKeepsItsPodsAndOthersGetTheNewOnes) {
+  pools_[0].load.placed = 3;
+  pools_[0].reachable = false;
+  EXPECT_EQ(Targets(6), (std::vector<std::uint64_t>{3, 3}));
+  EXPECT_EQ(Targets(2), (std::vector<std::uint64_t>{2, 0}));
+  pools_[0].load.placed = 0;
+  EXPECT_EQ(Targets(6), (std::vector<std::uint64_t>{0, 6}));
+}
+
 TEST_F(PoolsTest, APoolIsDryOnceAPodHasWaitedTooLong) {
   pools_[0].load.placed = 2;
   Wait(0, 2, 299);
