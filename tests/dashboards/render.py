@@ -52,6 +52,7 @@ ZERO = {
     "Unheard neighbours": "a stopped worker is back before it is missed",
     "Malformed messages": "every peer is ours",
     "Parked frames": "a scrape seldom meets one",
+    "Refused frames": "a frame is late by chance alone",
     "Audits": "the job has none",
     "Rollbacks": "a stage seldom loses both of its workers at once",
     "Rebalancing moves": "swarmctl replaces a worker where it was",
@@ -75,12 +76,18 @@ class Kubelets:
 
 
 def read(prometheus, dashboard, start, end):
-    """What each query of the dashboard returns: (panel's id, refId) → series."""
-    return {(panel["id"], target["refId"]): [
-        one if target["range"] else {**one, "values": one["values"][-1:]}
-        for one in ask_range(prometheus.address, filled(target["expr"], **INTERVALS), start, end, STEP)
-        if target["range"] or one["values"][-1][0] > end - STEP]
-        for panel in panels(dashboard) for target in panel["targets"]}
+    """What each query of the dashboard returns over the time: (panel's id, refId) → series."""
+    return {(panel["id"], target["refId"]):
+            ask_range(prometheus.address, filled(target["expr"], **INTERVALS), start, end, STEP)
+            for panel in panels(dashboard) for target in panel["targets"]}
+
+
+def as_drawn(dashboard, results, end):
+    """The same, with the numbers of the end alone where a panel shows these."""
+    instant = {(panel["id"], target["refId"]) for panel in panels(dashboard) for target in panel["targets"]
+               if not target["range"]}
+    return {key: [one for one in series if key not in instant or one["values"][-1][0] > end - STEP]
+            for key, series in results.items()}
 
 
 def complaints(name, dashboard, results):
@@ -141,7 +148,7 @@ def main():
         work = pathlib.Path(name)
         seen, wrong = observe(build, work, int(sys.argv[3]) if len(sys.argv) == 4 else 60)
         for file, (results, start, end) in seen.items():
-            text = page(dashboards()[file], results, start, end, STEP)
+            text = page(dashboards()[file], as_drawn(dashboards()[file], results, end), start, end, STEP)
             (out / file).with_suffix(".html").write_text(text, encoding="utf-8")
         if chromium.find():
             take_pictures(out, dashboards(), work)
