@@ -94,6 +94,26 @@ TEST_F(CoordinatorTakeoverTest, WhatIsFoldedCountsAndOnlyTheRestIsIssued) {
   EXPECT_EQ(Told<Commit>("a1").at(0).record.loss, 2);  // of (1 + 3) / 2
 }
 
+TEST_F(CoordinatorTakeoverTest, WithAuditsWhatIsFoldedIsClearedAndIssuedAgain) {
+  options_.exact = true;
+  options_.audit_fraction = 0.01;
+  Create();
+  Holding a = HoldingOf("a1"), b = HoldingOf("b1");
+  a.steps = {{Step(5), 0, {Folded(0), Folded(1)}, {}}};
+  b.steps = {{Step(5), 0, {Folded(1)}, {}}};
+  Say("a1", a);
+  Say("b1", b);
+  EXPECT_EQ(WhoWasTold<Void>(), (std::set<std::string>{"a1", "b1"}));
+  EXPECT_TRUE(Issued().empty());
+  AnswerVoids("a1");
+  AnswerVoids("b1");
+  Pass(milliseconds(100));
+  EXPECT_EQ(Issued().size(), 2u);
+  FoldAll();
+  Reduce();
+  EXPECT_EQ(step(), 6u);
+}
+
 TEST_F(CoordinatorTakeoverTest, AFrozenStepIsThawedAndSummedUnderANumberOfTheNewTerm) {
   Create();
   Holding a = HoldingOf("a1"), b = HoldingOf("b1");

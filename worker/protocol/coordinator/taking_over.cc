@@ -231,6 +231,9 @@ void TakingOver::AdoptStep(Step step, StepState& state, Turn& turn) {
       if (!part->second->reduces.empty()) {
         turn.Tell(id, Thaw{job_.options.term, job_.generation, step});
       }
+      // What the earlier trainer's audits have heard went with it. So the contributions are made
+      // again, under this one's.
+      if (job_.options.audit_fraction > 0) fits = fits && part->second->folded.empty();
       for (const Contribution& c : part->second->folded) {
         fits = fits && state.ledger.Adopt(worker.member.stage, id, c);
       }
