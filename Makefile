@@ -5,7 +5,7 @@ export JOBS ?= $(shell nproc)
 export SWARM_DEPS_CUDA ?= $(or $(CUDA),$(if $(filter cuda,$(PRESET)),1))
 PYTHON = $${SWARM_DEPS:-.deps}/python/bin/python
 
-.PHONY: help deps test-deps build test e2e demo soak mutate fuzz bench site gpu-bundle scale dist dist-test tutorial-test format tidy clean
+.PHONY: help deps test-deps build test e2e demo soak mutate fuzz bench site dashboards gpu-bundle scale dist dist-test tutorial-test format tidy clean
 help: ## show this list
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
@@ -63,6 +63,9 @@ dist-test: dist ## try the tarball in clean roots of Debian 12 and 13, without n
 
 tutorial-test: dist ## play docs/tutorial.md alone in a clean root of Debian (needs root; ARGS="--way source": from source)
 	@tests/dist/tutorial.py $(ARGS)
+
+dashboards: test-deps build ## draw each dashboard over a run with faults, in out/dashboards, to be looked at
+	@SWARM_DEPS=$(or $(SWARM_DEPS),$(CURDIR)/.deps) $(PYTHON) tests/dashboards/render.py $(BUILD) out/dashboards
 
 scale: test-deps build ## measure the operator with 200 jobs of 50 pods on a control plane of its own (ARGS=--jobs=10)
 	@$(PYTHON) bench/operator/scale.py --build $(BUILD) $(ARGS)
