@@ -11,9 +11,11 @@
 #include "operator/controller/controller.h"
 #include "operator/controller/testing/cluster_under_test.h"
 #include "operator/kube/testing/api_server_under_test.h"
+#include "operator/kube/testing/fake_timing.h"
 #include "operator/names/names.h"
 #include "operator/satellite/home.h"
 #include "operator/satellite/satellite.h"
+#include "operator/satellite/wire/guest.h"
 #include "worker/enrol/token.h"
 
 namespace swarm::controller {
@@ -264,6 +266,29 @@ TEST_F(SatelliteRealApiTest, NothingIsLeftThereOfAJobThatIsGone) {
     EXPECT_TRUE(home_->Tend(controller_->JobUids()).ok());
     return !outpost();
   })) << "which owns all the rest; no garbage collector runs here";
+}
+
+TEST_F(SatelliteRealApiTest, GuessingTokensCostsTheApiServerLittle) {
+  kube::FakeTiming timing;
+  const auto home = satellite::Home::Open({"127.0.0.1:0", {ns_, "guessed"}, 1}, *client_, timing,
+                                          [](const auto&, auto, auto) {});
+  ASSERT_TRUE(home.ok()) << home.status().ToString();
+  const auto secret = client_->Get(kube::resources::Secrets(), {ns_, "guessed"});
+  ASSERT_TRUE(secret.ok());
+  const satellite::Home& door = **home;
+  const auto guess = [&] {
+    return satellite::Enrol(
+               {door.address(),
+                *identity::Fingerprint(
+                    satellite::TextIn(**secret, satellite::kAuthorityCertificate), "ca")},
+               {"5f", "guess", ""})
+        .status()
+        .code();
+  };
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(guess(), StatusCode::kUnauthenticated);
+  EXPECT_EQ(guess(), StatusCode::kResourceExhausted);
+  timing.Sleep(seconds(1), {});
+  EXPECT_EQ(guess(), StatusCode::kUnauthenticated);
 }
 
 TEST_F(SatelliteRealApiTest, ATokenIsGoodOnceAndARevokedClusterIsOut) {

@@ -13,6 +13,7 @@ using nlohmann::json;
 
 /// A satellite may be without home for half of this.
 constexpr std::chrono::seconds kValidity = identity::kLeafValidity;
+constexpr std::size_t kTriesPerSecond = 5;
 
 Result<identity::JobAuthority> ReadOrMakeAuthority(kube::Client& client,
                                                    const kube::ObjectName& name) {
@@ -65,7 +66,19 @@ Result<std::unique_ptr<Home>> Home::Open(const Options& options, kube::Client& c
   return home;
 }
 
+Status Home::AdmitTry() {
+  const std::lock_guard lock(mutex_);
+  const Timepoint now = timing_.Now();
+  while (!tries_.empty() && now - tries_.front() >= std::chrono::seconds(1)) tries_.pop_front();
+  if (tries_.size() >= kTriesPerSecond) {
+    return ResourceExhausted("too many satellites try to enrol at once; try again later");
+  }
+  tries_.push_back(now);
+  return Status();
+}
+
 Result<EnrolReply> Home::Enrol(const Caller& caller, const EnrolRequest& request) {
+  RETURN_IF_ERROR(AdmitTry());
   std::string cluster;
   const Status used = ChangeAccount(client_, secret_, [&](Account* account) {
     ASSIGN_OR_RETURN(cluster, UseToken(request.token_id, identity::Sha256(request.secret),

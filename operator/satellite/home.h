@@ -2,6 +2,7 @@
 // let in.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -58,12 +59,17 @@ class Home final : public Reception {
   }
 
   Result<EnrolReply> Sign(const std::string& cluster, const std::string& request) const;
+  /// Whoever reaches the address may try tokens, and each try costs requests to the API server,
+  /// which the jobs need. Errors: kResourceExhausted (too many within a second).
+  Status AdmitTry();
 
   const kube::ObjectName secret_;
   kube::Client& client_;
   kube::Timing& timing_;
   const identity::JobAuthority authority_;
   const ClusterCame on_cluster_;
+  std::mutex mutex_;
+  std::deque<Timepoint> tries_;     // guarded: of tokens, within the last second
   std::unique_ptr<HomeDoor> door_;  // last: calls the others
 };
 

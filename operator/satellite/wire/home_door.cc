@@ -28,6 +28,8 @@ constexpr int kHandshakeMilliseconds = 10000;
 /// A satellite that has vanished is noticed by its pongs. The pings also keep routers from
 /// forgetting the connection.
 constexpr int kPingMilliseconds = 20000, kPongMilliseconds = 10000;
+/// A caller without a call does not hold its connection for longer.
+constexpr int kIdleMilliseconds = 30000;
 /// Requests of one cluster that are under way.
 constexpr std::size_t kCallsMax = 256;
 
@@ -268,6 +270,7 @@ class HomeDoor::Service final : public grpc::CallbackGenericService {
     builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 2);
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
     builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMilliseconds);
+    builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kIdleMilliseconds);
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kPingMilliseconds);
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kPongMilliseconds);
     builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
