@@ -257,9 +257,11 @@ class Satellites(unittest.TestCase):
             self.assertEqual(role["metadata"]["namespace"], "swarm-system")
             self.assertEqual([rule.get("resourceNames") for rule in role["rules"]], [None, [name]])
 
-    def test_a_cluster_is_not_both(self):
+    def test_what_does_not_go_together_is_refused(self):
         with self.assertRaisesRegex(AssertionError, "a cluster has jobs, or has pods of another one"):
             render({**self.HOME, "satellite.enabled": True})
+        with self.assertRaisesRegex(AssertionError, "needs rbac.nodes"):
+            render({**self.SATELLITE, "watchNamespaces": ["training"], "rbac.nodes": False})
         with self.assertRaisesRegex(AssertionError, "is that of their own cluster"):
             render({**self.SATELLITE, "page.enabled": True})
 
