@@ -30,7 +30,7 @@ constexpr const char* kCluster = "cluster";
 
 /// What the Secret has.
 struct Membership {
-  Home home;
+  HomeAddress home;
   identity::KeyPair pair;
   std::string cluster;
 };
@@ -110,7 +110,7 @@ class Satellite {
   Result<Membership> EnrolAtHome() {
     ASSIGN_OR_RETURN(const enrol::JoinToken token, enrol::ParseJoinToken(options_.token));
     ASSIGN_OR_RETURN(const identity::KeyAndRequest asked, identity::MakeRequest("satellite"));
-    const Home home{token.address, token.fingerprint};
+    const HomeAddress home{token.address, token.fingerprint};
     ASSIGN_OR_RETURN(const EnrolReply reply, Enrol(home, {token.id, token.secret, asked.request}));
     Membership member{home, {reply.certificate, asked.key}, reply.cluster};
     // The token is used up: without the Secret, the satellite would need another one.

@@ -30,7 +30,7 @@ constexpr std::size_t kPieceBytesMax = std::size_t{1} << 20;
 /// What home may say in a request. Credentials are the satellite's own.
 constexpr const char* kHeadersOfHome[] = {"accept", "content-type", "user-agent"};
 
-std::shared_ptr<grpc::Channel> ChannelTo(const Home& home,
+std::shared_ptr<grpc::Channel> ChannelTo(const HomeAddress& home,
                                          const std::optional<identity::KeyPair>& identity,
                                          const std::shared_ptr<enrol::HomeSeen>& seen) {
   net::PrepareProcess();
@@ -38,13 +38,13 @@ std::shared_ptr<grpc::Channel> ChannelTo(const Home& home,
 }
 
 /// Why there is no home at the address, where the handshake has told.
-Status Explained(const Status& status, const Home& home, const enrol::HomeSeen& seen) {
+Status Explained(const Status& status, const HomeAddress& home, const enrol::HomeSeen& seen) {
   const Status refused = seen.Refused();
   return refused.ok() ? status.WithContext("home at " + home.address)
                       : refused.WithContext("the server at " + home.address + " is not home");
 }
 
-Result<EnrolReply> Ask(const Home& home, const std::optional<identity::KeyPair>& identity,
+Result<EnrolReply> Ask(const HomeAddress& home, const std::optional<identity::KeyPair>& identity,
                        const std::string& method, const std::string& request) {
   const auto seen = std::make_shared<enrol::HomeSeen>();
   grpc::GenericStub stub(ChannelTo(home, identity, seen));
@@ -245,7 +245,7 @@ class Guest {
 
 }  // namespace
 
-Result<EnrolReply> Enrol(const Home& home, const EnrolRequest& request) {
+Result<EnrolReply> Enrol(const HomeAddress& home, const EnrolRequest& request) {
   pb::EnrolSatelliteRequest message;
   message.set_token_id(request.token_id);
   message.set_secret(request.secret);
@@ -253,7 +253,7 @@ Result<EnrolReply> Enrol(const Home& home, const EnrolRequest& request) {
   return Ask(home, std::nullopt, "Enrol", message.SerializeAsString());
 }
 
-Result<EnrolReply> Renew(const Home& home, const identity::KeyPair& identity,
+Result<EnrolReply> Renew(const HomeAddress& home, const identity::KeyPair& identity,
                          const std::string& request) {
   pb::RenewSatelliteRequest message;
   message.set_request(request);

@@ -17,20 +17,20 @@
 namespace swarm::satellite {
 
 /// Home, and how to know that it is home.
-struct Home {
+struct HomeAddress {
   std::string address;      ///< host:port
   std::string fingerprint;  ///< of the authority that has signed home's certificate
 };
 
 /// By a satellite without a certificate. Errors: those of Reception::Enrol; kUnauthenticated (the
 /// server is not home), kUnavailable and kDeadlineExceeded (no answer).
-Result<EnrolReply> Enrol(const Home& home, const EnrolRequest& request);
+Result<EnrolReply> Enrol(const HomeAddress& home, const EnrolRequest& request);
 /// For the next certificate. Errors: as Enrol.
-Result<EnrolReply> Renew(const Home& home, const identity::KeyPair& identity,
+Result<EnrolReply> Renew(const HomeAddress& home, const identity::KeyPair& identity,
                          const std::string& request);
 
 struct GuestOptions {
-  Home home;
+  HomeAddress home;
   identity::KeyPair identity;
   std::shared_ptr<kube::HttpTransport> transport;  ///< to the API server of this cluster
   std::shared_ptr<kube::Credentials> credentials;  ///< for it; null: none

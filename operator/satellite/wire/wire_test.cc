@@ -219,7 +219,7 @@ TEST_F(WireTest, WhoIsNoSatelliteIsSentAway) {
 }
 
 TEST_F(WireTest, ASatelliteEnrolsWithATokenAndRenewsWithItsCertificate) {
-  const Home home{door_->address(), fingerprint_};
+  const HomeAddress home{door_->address(), fingerprint_};
   const auto asked = identity::MakeRequest("satellite");
   ASSERT_TRUE(asked.ok());
   EXPECT_EQ(Enrol(home, {"1", "open", asked->request}).status().code(),
