@@ -155,6 +155,7 @@ void Coordinator::OnReady(const WorkerId& from, const Ready& ready, Turn& turn) 
   if (ready.generation != job_.generation || ready.stage != worker.member.stage) return;
   members_.SetVersion(worker, ready.version);
   worker.kept_from = Step(ready.version.value);
+  worker.summed_until = ready.version;
   worker.state = ready.state;
   if (worker.role() == Role::kLoading) {
     (void)states_.Add(from, ready.stage, ready.version, ready.state);  // Loading compares them

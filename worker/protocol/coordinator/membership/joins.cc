@@ -179,7 +179,8 @@ bool Joins::TakeBack(const WorkerId& id, Worker& worker, Turn& turn) {
   welcome.state = offer.state;
   welcome.donors = DonorsSince(offer.version, offer.stage);
   welcome.goes_on = true;
-  if (!recorded || welcome.donors.empty() || !AreWeightsKept(offer.version, offer.stage)) {
+  if (!recorded || welcome.donors.empty() || !AreGradientsKept(offer.version, offer.stage) ||
+      !AreWeightsKept(offer.version, offer.stage)) {
     return false;
   }
   members_.Become(worker, Role::kJoining, offer.stage);
@@ -196,6 +197,15 @@ bool Joins::TakeBack(const WorkerId& id, Worker& worker, Turn& turn) {
               {.worker = id, .stage = offer.stage});
   Begin(id, std::move(welcome), turn);
   return true;
+}
+
+bool Joins::AreGradientsKept(Version version, StageIndex stage) const {
+  if (version == job_.version || members_.holders().IsDivided(stage)) return true;
+  return std::ranges::any_of(members_.ReadyReplicas(stage), [&](const WorkerId& id) {
+    const Worker& replica = members_.At(id);
+    return replica.kept_from && replica.kept_from->value <= version.value &&
+           std::max(replica.version(), replica.summed_until) >= job_.version;
+  });
 }
 
 bool Joins::AreWeightsKept(Version version, StageIndex stage) const {

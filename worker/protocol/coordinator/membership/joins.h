@@ -86,6 +86,9 @@ class Joins {
   /// Lets the worker go on from the state that it offers. False if what was decided since is not
   /// kept any more.
   bool TakeBack(const WorkerId& id, Worker& worker, Turn& turn);
+  /// Whether a replica of the stage has all reduced gradients since that version, and needs none of
+  /// them from others.
+  bool AreGradientsKept(Version version, StageIndex stage) const;
   /// Whether replicas have the weights that each step since that version has made, where parts have
   /// holders.
   bool AreWeightsKept(Version version, StageIndex stage) const;

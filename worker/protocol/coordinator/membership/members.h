@@ -49,10 +49,13 @@ struct Worker {
   /// It came with this state; once it joins, that is the state that it goes on from.
   std::optional<HeldState> offer = {};
   std::optional<Step> kept_from = {};  ///< as last reported: it has reduced gradients since then
-  std::uint64_t copied = 0;            ///< bytes from other replicas, as last reported
-  Timepoint progressed = {};           ///< came nearer to the end of joining
-  std::uint64_t lag_max = 0;           ///< while joining: steps that it may lag
-  Timepoint since;                     ///< of the role
+  /// It took part in the sums of the step before this version, so it has those that it has not
+  /// applied yet, too. Others get them from such a replica.
+  Version summed_until = {};
+  std::uint64_t copied = 0;   ///< bytes from other replicas, as last reported
+  Timepoint progressed = {};  ///< came nearer to the end of joining
+  std::uint64_t lag_max = 0;  ///< while joining: steps that it may lag
+  Timepoint since;            ///< of the role
   std::string numeric_class = {};
   Timepoint came = {};         ///< said hello
   Timepoint held_off = {};     ///< gets no stage of a job in training before

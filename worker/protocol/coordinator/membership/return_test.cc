@@ -16,20 +16,23 @@ class CoordinatorReturnTest : public CoordinatorTest {
     Lose("b3");
     for (int i = 0; i < steps; ++i) CompleteStep();
   }
-  void ComeBackWith(std::uint64_t version, const Digest& state, std::uint64_t stage = 1) {
+  void ComeBackWith(std::uint64_t version, const Digest& state, std::uint64_t stage = 1,
+                    const std::string& name = "b3") {
     Listen();
-    Hello hello = HelloOf("b3", 2);
+    Hello hello = HelloOf(name, 2);
     hello.offers = true;
     hello.offer = {StageIndex(stage), Version(version), state};
-    Say("b3", hello);
+    Say(name, hello);
   }
   /// It is to go on from its own state.
-  bool IsTakenBack() const {
-    const auto welcomes = Told<Welcome>("b3");
+  bool IsTakenBack(const std::string& name = "b3") const {
+    const auto welcomes = Told<Welcome>(name);
     return !welcomes.empty() && welcomes.back().goes_on;
   }
   /// It joins as one without a state.
-  bool IsToCopy() const { return !IsTakenBack() && !WhoWasTold<PinState>().empty(); }
+  bool IsToCopy(const std::string& name = "b3") const {
+    return !IsTakenBack(name) && !WhoWasTold<PinState>().empty();
+  }
 };
 
 TEST_F(CoordinatorReturnTest, ItCopiesNothingAndReplaysWhatWasDecidedWithoutIt) {
@@ -173,6 +176,22 @@ TEST_F(CoordinatorReturnTest, ItCopiesIfNoReplicaHasTheGradientsSince) {
   }
   ComeBackWith(2, StateOf(2));
   EXPECT_TRUE(IsToCopy());
+}
+
+TEST_F(CoordinatorReturnTest, AReplicaThatNeedsTheGradientsItselfHasNone) {
+  LoseOneOfThree(0);
+  FoldAll();  // b1 and b2 begin the sum
+  ComeBackWith(2, StateOf(2));
+  Load("b3", StateOf(2));
+  ASSERT_TRUE(Happened("WorkerJoined"));
+  Reduce();
+  Lose("b1");
+  ComeBackWith(2, StateOf(2), 1, "b1");
+  EXPECT_TRUE(IsTakenBack("b1")) << "b2 has the sum, and has not applied it yet";
+  Lose("b1");
+  Lose("b2");
+  ComeBackWith(2, StateOf(2), 1, "b2");
+  EXPECT_TRUE(IsToCopy("b2")) << "b3 replays the step itself: it would wait for b2";
 }
 
 TEST_F(CoordinatorReturnTest, OnlyReplicasWithAllGradientsSinceAreItsDonors) {

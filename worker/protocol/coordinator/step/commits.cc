@@ -60,6 +60,7 @@ bool Commits::CommitIfReduced(Turn& turn) {
   seconds_per_step_ = seconds_per_step_ == 0 ? seconds : 0.9 * seconds_per_step_ + 0.1 * seconds;
   last_commit_ = turn.now;
   last_record_ = record;
+  NoteSums(*state);
   order::StepDone done{record, seconds, state->boundary_bytes};
   done.times = TakeTimes(*state);
   for (const ReduceGroup& group : job_.groups) {
@@ -74,6 +75,20 @@ bool Commits::CommitIfReduced(Turn& turn) {
                                              " are not finite; the weights stay");
   }
   return true;
+}
+
+void Commits::NoteSums(const StepState& state) {
+  std::map<WorkerId, std::size_t> sums;  // that a worker took part in
+  for (const ReduceGroup& group : job_.groups) {
+    for (const WorkerId& id : state.reduces.at(group.index).participants) ++sums[id];
+  }
+  for (const auto& [id, count] : sums) {
+    Worker* worker = members_.Find(id);
+    if (worker == nullptr) continue;
+    const auto needed = std::ranges::count_if(
+        job_.groups, [&](const ReduceGroup& group) { return group.Has(worker->member.stage); });
+    if (std::cmp_greater_equal(count, needed)) worker->summed_until = job_.version.Next();
+  }
 }
 
 std::vector<order::StageTime> Commits::TakeTimes(const StepState& state) {

@@ -42,6 +42,8 @@ class Commits {
  private:
   /// What the step took, by stage.
   std::vector<order::StageTime> TakeTimes(const StepState& state);
+  /// Remembers which workers have the sums of the step that is decided now.
+  void NoteSums(const StepState& state);
   void Announce(const CommitRecord& record, Turn& turn);
   void CompareStates(Version version, StageIndex stage, Turn& turn);
   /// Two holders of a part differ, and nobody can tell which is right: both go, and with them the
