@@ -258,10 +258,11 @@ void ReportPlan(Draft* draft) {
 api::SwarmJobStatus Without(api::SwarmJobStatus status, bool counts) {
   status.step = 0;
   status.progress = {};
-  status.cost = {};
+  status.cost = {.dollarsPerHour = status.cost.dollarsPerHour};  // follows from the pods there are
   status.lastCheckpoint = {};
   for (api::Condition& condition : status.conditions) condition.message.clear();
   if (!counts) return status;
+  status.cost = {};
   status.replicas = status.readyReplicas = 0;
   status.stages.clear();
   return status;
