@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/metrics/testing/scrape.h"
+#include "worker/page/testing/apply.h"
 
 namespace swarm::page {
 
@@ -35,18 +36,23 @@ class Viewer {
         begin_ = end + 2;
         const std::size_t name = event.find("event: "), data = event.find("\ndata: ");
         if (name == event.npos || data == event.npos) continue;  // a sign of life
-        return {event.substr(name + 7, data - name - 7),
-                nlohmann::json::parse(event.substr(data + 7))};
+        nlohmann::json told = nlohmann::json::parse(event.substr(data + 7));
+        if (told.contains("status")) status_ = told["status"];
+        if (told.contains("change")) Apply(told["change"], &status_);
+        return {event.substr(name + 7, data - name - 7), std::move(told)};
       }
       if (!Read()) return {};
     }
   }
   const std::string& text() const { return text_; }
+  /// The job's status, as the events so far tell it.
+  const nlohmann::json& status() const { return status_; }
 
  private:
   const int fd_;
   std::string text_;
   std::size_t begin_ = 0;
+  nlohmann::json status_;
 };
 
 }  // namespace swarm::page
