@@ -19,7 +19,9 @@ JOB = {
                              "intermediate_size": 64, "vocab_size": 256}},
         "data": {"uri": "s3://bucket/text"},
         "training": {"maxSteps": 10, "globalBatchSize": 4, "microbatchSize": 2, "sequenceLength": 16},
-        "pipeline": {"stages": 2}, "workers": {"replicas": 3}, "checkpoint": {"uri": "s3://bucket/checkpoints"},
+        "pipeline": {"stages": 2}, "budget": {"dollars": 1000000},
+        "workers": {"replicas": 3, "pools": [{"name": "priced", "machine": {"teraflops": 1, "dollarsPerHour": 1}}]},
+        "checkpoint": {"uri": "s3://bucket/checkpoints"},
     },
 }
 

@@ -64,6 +64,11 @@ def metrics_in(expr):
 
 
 def of_operator(expr):
-    """Whether only an operator can answer the query."""
+    """Whether the query needs an operator."""
+    return "operator" in servers(expr)
+
+
+def servers(expr):
+    """What the query asks: the operator, the trainer, the workers."""
     known = catalogue()
-    return any(known[base_name(known, metric)]["server"] == "operator" for metric in metrics_in(expr))
+    return {known[base_name(known, metric)]["server"] for metric in metrics_in(expr)}
