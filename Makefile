@@ -64,8 +64,9 @@ dist-test: dist ## try the tarball in clean roots of Debian 12 and 13, without n
 tutorial-test: dist ## play docs/tutorial.md alone in a clean root of Debian (needs root; ARGS="--way source": from source)
 	@tests/dist/tutorial.py $(ARGS)
 
-dashboards: test-deps build ## draw each dashboard over a run with faults, in out/dashboards, to be looked at
+dashboards: test-deps build ## draw each dashboard over a run with faults, in out/dashboards, and let alerts fire on another one
 	@SWARM_DEPS=$(or $(SWARM_DEPS),$(CURDIR)/.deps) $(PYTHON) tests/dashboards/render.py $(BUILD) out/dashboards
+	@SWARM_DEPS=$(or $(SWARM_DEPS),$(CURDIR)/.deps) $(PYTHON) tests/dashboards/firing_test.py $(BUILD)
 
 scale: test-deps build ## measure the operator with 200 jobs of 50 pods on a control plane of its own (ARGS=--jobs=10)
 	@$(PYTHON) bench/operator/scale.py --build $(BUILD) $(ARGS)
