@@ -12,6 +12,11 @@ def workers_there(world, west):
             if "deletionTimestamp" not in pod["metadata"]}
 
 
+def await_ready(job, count):
+    """By the job's status: kubectl shows the pods of one cluster."""
+    eventually(f"{count} ready workers", lambda: job.status.get("readyReplicas") == count, 90)
+
+
 @case("A job trains in two clusters, and loses machines and the satellite of one of them", "regions", machines=True,
       seconds=600)
 def two_clusters(world):
@@ -21,8 +26,8 @@ def two_clusters(world):
             world.make_satellite(west, "west", home)
             world.note("the other cluster's operator is a satellite")
             here = {"name": "here", "maxReplicas": 2, "resources": RESOURCES, **ON_DEMAND}
-            job = world.job(steps=300, replicas=4, workers__pools=[here, WEST]).submit()
-            job.await_ready(4)
+            job = world.job(steps=900, replicas=4, workers__pools=[here, WEST]).submit()
+            await_ready(job, 4)
             there = workers_there(world, west)
             world.check("two of the four workers are in the other cluster", len(there) == 2, there)
             world.check("and two in the job's own", len(job.pod_names("worker")) == 2, job.pod_names("worker"))
@@ -32,7 +37,7 @@ def two_clusters(world):
             west.delete("pod", lost, world.namespace, "--grace-period=0", "--force")
             world.note(f"killed in the other cluster: {lost}")
             eventually("another worker there", lambda: len(workers_there(world, west) - {lost}) == 2, 90)
-            job.await_ready(4)
+            await_ready(job, 4)
 
             west("scale", "deployment", "--all", "-n", OPERATOR_NAMESPACE, "--replicas=0")
             world.note("the satellite is switched off")
