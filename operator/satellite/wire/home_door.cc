@@ -1,8 +1,6 @@
 #include "operator/satellite/wire/home_door.h"
 
 #include <grpc/grpc_security_constants.h>
-#include <grpcpp/security/tls_certificate_provider.h>
-#include <grpcpp/security/tls_credentials_options.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 
@@ -16,6 +14,7 @@
 #include "operator/kube/transport/exchange_transport.h"
 #include "operator/satellite/wire/byte_stream.h"
 #include "swarmjob/v1/satellite.pb.h"
+#include "worker/enrol/service/home_channel.h"
 #include "worker/net/grpc/process.h"
 #include "worker/net/grpc/status.h"
 
@@ -253,18 +252,10 @@ class HomeDoor::Service final : public grpc::CallbackGenericService {
   }
 
   Result<int> Listen(const HomeDoorOptions& options) {
-    auto provider = std::make_shared<grpc::experimental::StaticDataCertificateProvider>(
-        options.authority,
-        std::vector<grpc::experimental::IdentityKeyCertPair>{
-            {options.identity.key, options.identity.certificate + options.authority}});
-    grpc::experimental::TlsServerCredentialsOptions tls(provider);
-    tls.watch_root_certs();
-    tls.watch_identity_key_cert_pairs();
-    // A satellite that comes with a token has no certificate yet.
-    tls.set_cert_request_type(GRPC_SSL_REQUEST_CLIENT_CERTIFICATE_AND_VERIFY);
     grpc::ServerBuilder builder;
     int port = 0;
-    builder.AddListeningPort(options.listen, grpc::experimental::TlsServerCredentials(tls), &port);
+    builder.AddListeningPort(
+        options.listen, enrol::MakeHomeCredentials(options.authority, options.identity), &port);
     builder.RegisterCallbackGenericService(this);
     builder.SetMaxReceiveMessageSize(kMessageBytesMax);
     builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 2);

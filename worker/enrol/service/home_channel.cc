@@ -113,4 +113,16 @@ std::shared_ptr<grpc::Channel> MakeHomeChannel(const HomeAddress& home,
                                    arguments);
 }
 
+std::shared_ptr<grpc::ServerCredentials> MakeHomeCredentials(const std::string& authority,
+                                                             const identity::KeyPair& identity) {
+  auto provider = std::make_shared<grpc::experimental::StaticDataCertificateProvider>(
+      authority, std::vector<grpc::experimental::IdentityKeyCertPair>{
+                     {identity.key, identity.certificate + authority}});
+  grpc::experimental::TlsServerCredentialsOptions tls(provider);
+  tls.watch_root_certs();
+  tls.watch_identity_key_cert_pairs();
+  tls.set_cert_request_type(GRPC_SSL_REQUEST_CLIENT_CERTIFICATE_AND_VERIFY);
+  return grpc::experimental::TlsServerCredentials(tls);
+}
+
 }  // namespace swarm::enrol

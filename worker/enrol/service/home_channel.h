@@ -1,8 +1,9 @@
-// Channels to home, which is known by the fingerprint of its authority alone. For the rooms that
-// know gRPC.
+// Channels to home, which is known by the fingerprint of its authority alone, and the credentials
+// of a server that is home. For the rooms that know gRPC.
 #pragma once
 
 #include <grpcpp/channel.h>
+#include <grpcpp/security/server_credentials.h>
 
 #include <memory>
 #include <mutex>
@@ -43,5 +44,11 @@ struct HomeAddress {
 std::shared_ptr<grpc::Channel> MakeHomeChannel(const HomeAddress& home,
                                                const std::optional<identity::KeyPair>& identity,
                                                std::shared_ptr<HomeSeen> seen);
+
+/// Those of a server that is home: it sends `authority` (PEM) with its certificate. Who calls
+/// without a certificate is nobody, as one that comes with a token is; another needs one that the
+/// authority has signed.
+std::shared_ptr<grpc::ServerCredentials> MakeHomeCredentials(const std::string& authority,
+                                                             const identity::KeyPair& identity);
 
 }  // namespace swarm::enrol

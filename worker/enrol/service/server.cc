@@ -2,8 +2,6 @@
 
 #include <grpc/grpc_security_constants.h>
 #include <grpcpp/generic/async_generic_service.h>
-#include <grpcpp/security/tls_certificate_provider.h>
-#include <grpcpp/security/tls_credentials_options.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 
@@ -13,6 +11,7 @@
 
 #include "swarmjob/v1/enrolment.pb.h"
 #include "worker/enrol/service/bytes.h"
+#include "worker/enrol/service/home_channel.h"
 #include "worker/net/grpc/process.h"
 #include "worker/net/grpc/status.h"
 
@@ -167,18 +166,10 @@ class Server::Service final : public grpc::CallbackGenericService {
   }
 
   Result<int> Listen(const ServerOptions& options) {
-    auto provider = std::make_shared<grpc::experimental::StaticDataCertificateProvider>(
-        options.authority,
-        std::vector<grpc::experimental::IdentityKeyCertPair>{
-            {options.identity.key, options.identity.certificate + options.authority}});
-    grpc::experimental::TlsServerCredentialsOptions tls(provider);
-    tls.watch_root_certs();
-    tls.watch_identity_key_cert_pairs();
-    // Machines that come with a token have no certificate yet.
-    tls.set_cert_request_type(GRPC_SSL_REQUEST_CLIENT_CERTIFICATE_AND_VERIFY);
     grpc::ServerBuilder builder;
     int port = 0;
-    builder.AddListeningPort(options.listen, grpc::experimental::TlsServerCredentials(tls), &port);
+    builder.AddListeningPort(options.listen,
+                             MakeHomeCredentials(options.authority, options.identity), &port);
     builder.RegisterCallbackGenericService(this);
     builder.SetMaxReceiveMessageSize(kMessageBytesMax);
     builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 2);
