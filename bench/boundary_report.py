@@ -1,4 +1,5 @@
 """Makes the tables of the boundary study from the runs' files alone, and marks missing runs."""
+import json
 import statistics
 
 from codec_bytes import BYTES_PER_NUMBER
@@ -121,11 +122,23 @@ def target_table(runs, study):
     return table(["what", "length", "target", "reached (mean)", "standard error", "seeds", ""], rows)
 
 
+def large_table(large):
+    """Validation losses of bench/gpu/boundaries.py, after so many tokens: those of BASE, and by how many percent the
+    others exceed them."""
+    curves = {name: dict(map(tuple, variant["validation"])) for name, variant in large["variants"].items()}
+    at = sorted(set.intersection(*(set(curve) for curve in curves.values())))
+    rows = [[BASE, *(f"{curves[BASE][tokens]:.3f}" for tokens in at)]]
+    rows += [[name, *(percent(100 * (curve[tokens] / curves[BASE][tokens] - 1)) for tokens in at)]
+             for name, curve in curves.items() if name != BASE]
+    return table(["boundary", *(f"{tokens / 1e6:.1f} M tokens" for tokens in at)], rows)
+
+
 def parts(runs, study):
     """The tables, each under the name of its place in the report."""
     return {"noise": noise_table(runs, study), "targets": target_table(runs, study),
             "width": width_table(runs, study)} | {
-        length: length_table(runs, study, length) for length in study.LENGTHS}
+        length: length_table(runs, study, length) for length in study.LENGTHS} | {
+        "large": large_table(json.loads(study.LARGE.read_text()))}
 
 
 def fill(report, found):

@@ -35,6 +35,8 @@ LENGTHS = {"short": 400, "long": 1200}  # steps
 SEEDS = (1, 2, 3)
 CLOSE = ("None", "Int8", "Int8Dynamic")  # three seeds cannot tell these apart
 CLOSE_SEEDS = tuple(range(1, 13))  # of these, short runs only
+# Of bench/gpu/boundaries.py.
+LARGE = pathlib.Path(__file__).parent / "results/gpu/boundaries.json"
 BASE = "None"
 CHECK = "None-FP32"  # rounds differently from all others, and so shows the effect of chance on one seed
 FULL_RATE = ("Anchored-1x", "Anchored-1x-4Tokens", "Anchored-16x", "Anchored-16x-4Tokens")

@@ -11,7 +11,7 @@ mkdir -p "$out/bin" "$out/lib"
 programs=(bin/swarm-worker bin/swarmctl tests/cuda_bodies_test tests/cuda_kernels_test
   tests/cuda_stage_test bench/cuda_kernels_bench)
 # No modules: the jobs read plain text, byte by byte.
-modules=(lib/libswarm_spy.so)
+modules=(lib/libswarm_spy.so lib/libswarm_fall.so)
 
 theirs='^(ld-linux.*|lib(c|m|dl|rt|pthread|resolv|util|stdc\+\+|gcc_s|gomp|torch.*|c10.*|cud.*|cu[a-z]+|nv.*|nccl))\.so'
 here=$(realpath "$(dirname "$0")")

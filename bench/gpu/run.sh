@@ -5,13 +5,14 @@
 #   PART.json       results: of GoogleTest, of Google Benchmark, or of swarm.sh
 #   PART.log        what the part printed
 # Usage: run.sh RESULTS [PART...]     all parts if none is named:
-#   start bodies kernels stage rates swarm exact kill sanitizer train pair torch compiled
+#   start bodies kernels stage rates swarm exact kill fall sanitizer train pair swap torch compiled
+# SWARM_SWAP_HOST=30Gi  what the part swap may use of the memory of the host (40Gi)
 # Ends with 0 if all parts did. A part is stopped after 8 minutes.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 results=${1:?usage: run.sh RESULTS [PART...]}
 shift
-[ $# -gt 0 ] || set -- start bodies kernels stage rates swarm exact kill sanitizer train pair torch compiled
+[ $# -gt 0 ] || set -- start bodies kernels stage rates swarm exact kill fall sanitizer train pair swap torch compiled
 mkdir -p "$results"
 results=$(cd "$results" && pwd)
 
@@ -34,9 +35,13 @@ run_part() { # part
     swarm) "$here/swarm.sh" "$here/bin" "$here/text.txt" "$results/swarm" cuda:0 >"$json" ;;
     exact) "$here/swarm.sh" "$here/bin" "$here/text.txt" "$results/exact" cuda:0 Exact >"$json" ;;
     kill) "$here/kill.sh" "$here/bin" "$here/text.txt" "$results/kill" cuda:0 >"$json" ;;
+    fall) "$here/fall.sh" "$here/bin" "$here/text.txt" "$results/fall" cuda:0 >"$json" ;;
     sanitizer) compute-sanitizer --error-exitcode 9 "$here/bin/cuda_kernels_test" --gtest_brief=1 ;;
     train) SWARM_SPY=4 "$here/llama.sh" "$here/bin" "$here/text.txt" "$results/train" cuda:0 train 6 64 Sync >"$json" ;;
     pair) SWARM_SPY=4 "$here/llama.sh" "$here/bin" "$here/text.txt" "$results/pair" cuda:0 pair 9 64 Delayed >"$json" ;;
+    swap) "$here/llama.sh" "$here/bin" "$here/text.txt" "$results/swap" cuda:0 train 4 64 Sync \
+      --set pipeline.stages=1 --set pipeline.boundary.codec=None --set pipeline.residency=Swap \
+      --set pipeline.memory.host="${SWARM_SWAP_HOST:-40Gi}" --set pipeline.inFlightMax=16 >"$json" ;;
     torch) env -u LD_LIBRARY_PATH python3 "$here/torch_llama.py" >"$json" ;;
     compiled) env -u LD_LIBRARY_PATH python3 "$here/torch_llama.py" --compile >"$json" ;;
     *) echo "run: there is no part $1" && return 2 ;;

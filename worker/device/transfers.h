@@ -34,7 +34,7 @@ class Transfers {
   Transfers& operator=(const Transfers&) = delete;
 
   /// Calls `read` at once: the kernels that it starts find the bytes at that place of the device.
-  /// `besides`: what else of the device they touch. Errors: kResourceExhausted, kUnavailable (the
+  /// `besides`: what else of the device they touch. Errors: kResourceExhausted, kInternal (the
   /// device is of no use any more).
   Status ToDevice(const Bytes& bytes, const std::function<void(const std::byte*)>& read,
                   Access besides = {});

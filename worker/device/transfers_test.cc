@@ -190,7 +190,7 @@ TEST(TransfersTest, ADeviceThatFallsOffTellsAllWhoWait) {
     Round round;
     round.Run(transfers, 7, 3);
     round.CountWrong();
-    device->Break(Unavailable("the device fell off the bus"));
+    device->Break(Internal("the device fell off the bus"));
     std::promise<Status> told;
     ASSERT_TRUE(transfers
                     .ToHost(

@@ -396,9 +396,9 @@ TEST(DeviceTest, AMicrobatchOnADeviceThatFallsOffSaysSo) {
   const Batch batch(2, 9, 1, options.config.vocab_size);
   const auto stage = MakeStage(options, 0);
   ASSERT_TRUE(stage->Forward(KeyOf(0, 0, 0), Version(0), batch.tokens, Bytes(), true).ok());
-  device->Break(Unavailable("the device fell off the bus"));
+  device->Break(Internal("the device fell off the bus"));
   const auto result = stage->Forward(KeyOf(0, 1, 0), Version(0), batch.tokens, Bytes(), true);
-  EXPECT_EQ(result.status().code(), StatusCode::kUnavailable);
+  EXPECT_EQ(result.status().code(), StatusCode::kInternal);
 }
 
 TEST(DeviceTest, WhatCannotBeReadIsRefusedAtOnceAndTheGraphStays) {

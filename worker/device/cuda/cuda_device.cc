@@ -20,7 +20,7 @@ namespace {
 Status StatusOf(cudaError_t error, const char* what) {
   if (error == cudaSuccess) return {};
   const std::string text = std::string(what) + ": " + cudaGetErrorString(error);
-  return error == cudaErrorMemoryAllocation ? ResourceExhausted(text) : Unavailable(text);
+  return error == cudaErrorMemoryAllocation ? ResourceExhausted(text) : Internal(text);
 }
 
 struct Recorded {

@@ -11,8 +11,8 @@
 namespace swarm::device {
 
 /// The GPU of that number. Its compute stream is the legacy default stream, in which libtorch
-/// works; the two streams of copies do not wait for that by themselves. Errors: kUnavailable (there
-/// is none, or the build is without CUDA).
+/// works; the two streams of copies do not wait for that by themselves. Errors: kInternal (there is
+/// none), kUnavailable (the build is without CUDA).
 Result<std::shared_ptr<Device>> MakeCudaDevice(int index);
 
 /// Bytes that were free on the GPU when this process first asked: later, libtorch keeps what it has

@@ -23,7 +23,7 @@ class Port {
  public:
   virtual ~Port() = default;
   /// The float32 tensor of that shape on the device. May share the payload's memory: do not write
-  /// to it. Errors: as Codec::Decode; kResourceExhausted, kUnavailable (the device fails).
+  /// to it. Errors: as Codec::Decode; kResourceExhausted, kInternal (the device fails).
   virtual Result<at::Tensor> Receive(const codec::Codec& codec, const Bytes& payload,
                                      at::IntArrayRef shape) = 0;
   /// The same tensor on the device.

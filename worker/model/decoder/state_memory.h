@@ -67,7 +67,7 @@ class StateMemory {
 
   /// Calls use(i, some) for the numbers of `type` in `elements`, run by run: `some` are those from
   /// i on, on the device. It may touch what `access` names, as in Compute. Errors:
-  /// kResourceExhausted, kUnavailable (the device fails).
+  /// kResourceExhausted, kInternal (the device fails).
   using Use = std::function<void(std::int64_t first, const at::Tensor& some)>;
   virtual Status Bring(const Bytes& elements, at::ScalarType type, const StateAccess& access,
                        const Use& use) = 0;

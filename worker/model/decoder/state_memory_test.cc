@@ -92,10 +92,10 @@ TEST(StateMemoryTest, ADeviceThatFallsOffSaysSo) {
   const auto device = std::make_shared<FakeDevice>(4);
   const auto memory = MemoryOf(device);
   const StateBlock block = memory->Zeros(10, at::kFloat, Term::kLong);
-  device->Break(Unavailable("the device fell off the bus"));
+  device->Break(Internal("the device fell off the bus"));
   std::vector<float> read(10);
   EXPECT_EQ(memory->Read(block, 0, std::as_writable_bytes(std::span(read))).code(),
-            StatusCode::kUnavailable);
+            StatusCode::kInternal);
 }
 
 TEST(StateMemoryDeathTest, TheHostCannotTouchWhatIsOnADevice) {
