@@ -58,6 +58,8 @@ class Transfers {
 
   /// Pinned bytes that exist, in use or not. From any thread.
   std::size_t pinned_bytes() const;
+  /// As memcpy, between places of the host.
+  void Copy(void* to, const void* from, std::size_t bytes) const { copy_(to, from, bytes); }
 
  private:
   struct Held {

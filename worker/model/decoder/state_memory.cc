@@ -126,7 +126,8 @@ class DeviceMemory final : public StateMemory {
     const auto take = [&]() -> Status {
       ASSIGN_OR_RETURN(const Bytes some, under_way.front().get());
       under_way.pop_front();
-      std::memcpy(out, some.data(), some.size());
+      // New pages of the host are slow, too: one thread fills 1.5 GB/s.
+      transfers_->Copy(out, some.data(), some.size());
       out += some.size();
       return {};
     };

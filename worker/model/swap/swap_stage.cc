@@ -310,16 +310,15 @@ Result<std::unique_ptr<Stage>> SwapStage::Take(const Segment& segment, Purpose p
 
 // ---- the state ----
 
-Status SwapStage::Store(const Segment& segment, const Stage& stage, bool whole) {
-  Transit leaving;
+Status SwapStage::Store(const Segment& segment, const Stage& stage, bool whole, Transit* leaving) {
   for (const checkpoint::NamedTensor& tensor : stage.State()) {
     const bool left = std::ranges::any_of(segment.left, [&](const std::string& name) {
       return tensor.name == name || tensor.name.ends_with("." + name);
     });
     const bool frozen = std::ranges::count(segment.frozen, tensor.name, &ParameterSlot::name) > 0;
-    if (!left && (whole || !frozen)) RETURN_IF_ERROR(shelf_.Put(tensor, &leaving));
+    if (!left && (whole || !frozen)) RETURN_IF_ERROR(shelf_.Put(tensor, leaving));
   }
-  return leaving.Wait();
+  return {};
 }
 
 Version SwapStage::ReadBy(Step step) const {
@@ -372,7 +371,9 @@ Status SwapStage::Fill(Version version, const std::function<Status(Stage&)>& fil
     const auto held = gauge_.Hold(segment.parameters * each);
     ASSIGN_OR_RETURN(const auto stage, MakeStage(segment, Purpose::kFill));
     RETURN_IF_ERROR(fill(*stage));
-    RETURN_IF_ERROR(Store(segment, *stage, /*whole=*/true));
+    Transit leaving;
+    RETURN_IF_ERROR(Store(segment, *stage, /*whole=*/true, &leaving));
+    RETURN_IF_ERROR(leaving.Wait());
   }
   RETURN_IF_ERROR(FindPieces());
   held_ = true;
@@ -1069,13 +1070,17 @@ Status SwapStage::Update(std::span<const Bytes> sums, double clip, double learni
   const bool own = of_step != sums_.end() &&
                    std::ranges::equal(of_step->second.groups, sums, &TierSum::IsShownAs);
   const Sums* const taken = own ? &of_step->second : nullptr;
-  // A segment that is updated, and one that comes, both with their sums.
-  const std::uint64_t two =
-      2 * plan_.largest * (SegmentBytes(options_.precision) + ElementBytes(options_.accumulation));
-  const bool beside = two <= options_.swap.memory;
+  // Of a segment that is updated, or comes, or leaves, with its sums.
+  const std::uint64_t each =
+      plan_.largest * (SegmentBytes(options_.precision) + ElementBytes(options_.accumulation));
+  const bool beside = 2 * each <= options_.swap.memory;
+  const bool leaves_beside = 3 * each <= options_.swap.memory;
   const auto has_slots = [](const Segment& segment) { return !segment.slots.empty(); };
   auto updated = segments_ | std::views::filter(has_slots);
   Updating next = BeginUpdate(updated.front(), sums, taken);
+  std::shared_ptr<const void> leaving_held;
+  std::unique_ptr<Stage> leaving_stage;
+  Transit leaving;  // waits for it, before the stage goes
   for (auto at = updated.begin(); at != updated.end(); ++at) {
     const Segment& segment = *at;
     const auto begin_next = [&] {
@@ -1084,19 +1089,25 @@ Status SwapStage::Update(std::span<const Bytes> sums, double clip, double learni
       }
     };
     Updating now = std::move(next);
-    const auto held = gauge_.Hold(segment.parameters * SegmentBytes(options_.precision));
-    ASSIGN_OR_RETURN(const auto stage,
-                     Take(segment, Purpose::kUpdate, version_, std::move(now.state)));
+    auto held = gauge_.Hold(segment.parameters * SegmentBytes(options_.precision));
+    ASSIGN_OR_RETURN(auto stage, Take(segment, Purpose::kUpdate, version_, std::move(now.state)));
     RETURN_IF_ERROR(now.coming.Wait());
     if (beside) begin_next();
     RETURN_IF_ERROR(stage->SetScaleLevel(step, scale_levels_.Of(step)));
     RETURN_IF_ERROR(stage->Apply(now.sums, clip, learning_rate, /*skip=*/false));
     now = {};
     if (!beside) begin_next();
+    RETURN_IF_ERROR(leaving.Wait());
+    leaving_stage = std::move(stage);
+    leaving_held = std::move(held);
     KeepWeights(segment);
-    RETURN_IF_ERROR(Store(segment, *stage, /*whole=*/false));
+    RETURN_IF_ERROR(Store(segment, *leaving_stage, /*whole=*/false, &leaving));
+    if (leaves_beside) continue;
+    RETURN_IF_ERROR(leaving.Wait());
+    leaving_stage.reset();
+    leaving_held.reset();
   }
-  return {};
+  return leaving.Wait();
 }
 
 std::string SwapStage::ForUpdate(const std::string& name) const {

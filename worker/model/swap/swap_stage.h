@@ -207,9 +207,9 @@ class SwapStage final : public Stage {
   Result<Stage*> Enter(Version version, std::size_t segment, std::optional<std::size_t> next);
   /// Nothing of a pass is in memory.
   void Leave();
-  /// Writes the state of a segment's stage to the tier, without what is frozen unless that is
-  /// `whole`.
-  Status Store(const Segment& segment, const Stage& stage, bool whole);
+  /// Begins to write the state of a segment's stage to the tier, without what is frozen unless that
+  /// is `whole`. The stage must live until `leaving` is over.
+  Status Store(const Segment& segment, const Stage& stage, bool whole, Transit* leaving);
   /// What the segment writes of the newest version becomes the version before, where one is kept.
   void KeepWeights(const Segment& segment);
   /// Of the state as it is: so updates know for which pieces to compute digests.

@@ -18,6 +18,8 @@ namespace {
 constexpr std::uint64_t kAtOnce = std::uint64_t{1} << 21;
 /// Numbers that a thread adds at once.
 constexpr std::int64_t kAdded = std::int64_t{1} << 16;
+/// Blocks of a norm that a thread sums at once.
+constexpr std::int64_t kBlocks = 16;
 
 /// sum[i] += values[i], on all threads.
 template <typename T>
@@ -29,7 +31,7 @@ void AddTo(std::span<T> sum, std::span<const T> values) {
   });
 }
 
-/// The square of a norm, of numbers that come a part after the other.
+/// The square of a norm, of numbers that come a part after the other. All threads sum blocks.
 template <typename T>
 class Squares {
  public:
@@ -37,8 +39,16 @@ class Squares {
     while (!values.empty()) {
       // Blocks begin where they do in the whole.
       if (rest_.empty() && values.size() >= optim::kNormBlock) {
-        total_ += optim::SquaredBlock(values.first(optim::kNormBlock));
-        values = values.subspan(optim::kNormBlock);
+        of_blocks_.resize(values.size() / optim::kNormBlock);
+        at::parallel_for(0, std::ssize(of_blocks_), kBlocks, [&](std::int64_t i, std::int64_t end) {
+          for (; i < end; ++i) {
+            const auto block = static_cast<std::size_t>(i);
+            of_blocks_[block] =
+                optim::SquaredBlock(values.subspan(block * optim::kNormBlock, optim::kNormBlock));
+          }
+        });
+        for (const double of_block : of_blocks_) total_ += of_block;
+        values = values.subspan(of_blocks_.size() * optim::kNormBlock);
         continue;
       }
       const std::size_t n = std::min(values.size(), optim::kNormBlock - rest_.size());
@@ -59,8 +69,22 @@ class Squares {
   }
 
   std::vector<T> rest_;
+  std::vector<double> of_blocks_;
   double total_ = 0;
 };
+
+/// Those of the whole pieces.
+void AddDigests(std::span<const std::byte> bytes, std::vector<Digest>* digests) {
+  const std::size_t before = digests->size();
+  digests->resize(before + bytes.size() / checkpoint::kPieceBytes);
+  at::parallel_for(before, digests->size(), 1, [&](std::int64_t i, std::int64_t end) {
+    for (; i < end; ++i) {
+      const auto piece = static_cast<std::size_t>(i);
+      (*digests)[piece] = ComputeDigest(
+          bytes.subspan((piece - before) * checkpoint::kPieceBytes, checkpoint::kPieceBytes));
+    }
+  });
+}
 
 }  // namespace
 
@@ -214,22 +238,23 @@ Result<TierSum> TierSum::Copy() const {
 
 template <typename T>
 Status TierSum::Look(Shown* shown) const {
+  // A piece for each thread, while the next ones come.
+  const std::uint64_t at_once =
+      static_cast<std::uint64_t>(at::get_num_threads()) * checkpoint::kPieceBytes;
   const auto bring = [&](std::uint64_t at, Transit* coming) {
-    const std::uint64_t size = std::min(checkpoint::kPieceBytes, bytes() - at);
+    const std::uint64_t size = std::min(at_once, bytes() - at);
     return Bring(at / sizeof(T), size / sizeof(T), coming);
   };
   Squares<T> squares;
   std::size_t part = 0;
   Transit coming;
   Bytes next = bytes() == 0 ? Bytes() : bring(0, &coming);
-  for (std::uint64_t at = 0; at < bytes(); at += checkpoint::kPieceBytes) {
+  for (std::uint64_t at = 0; at < bytes(); at += at_once) {
     RETURN_IF_ERROR(coming.Wait());
-    const Bytes piece = std::move(next);
-    if (at + piece.size() < bytes()) next = bring(at + piece.size(), &coming);
-    if (piece.size() == checkpoint::kPieceBytes) {
-      shown->piece_digests.push_back(ComputeDigest(piece.span()));
-    }
-    std::span numbers(reinterpret_cast<const T*>(piece.data()), piece.size() / sizeof(T));
+    const Bytes pieces = std::move(next);
+    if (at + pieces.size() < bytes()) next = bring(at + pieces.size(), &coming);
+    AddDigests(pieces.span(), &shown->piece_digests);
+    std::span numbers(reinterpret_cast<const T*>(pieces.data()), pieces.size() / sizeof(T));
     for (std::uint64_t element = at / sizeof(T); !numbers.empty();) {
       const std::uint64_t end = parts_[part].offset + parts_[part].count;
       const auto n = std::min<std::size_t>(numbers.size(), end - element);
