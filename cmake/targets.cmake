@@ -52,7 +52,7 @@ function(swarm_embed_web variable header namespace)
     OUTPUT "${source}"
     COMMAND ${CMAKE_COMMAND} -DFOLDER=${PROJECT_SOURCE_DIR}/web -DFILES=${joined} -DHEADER=${header}
             -DNAMESPACE=${namespace} -DOUTPUT=${source} -P ${PROJECT_SOURCE_DIR}/cmake/embed.cmake
-    DEPENDS ${paths} ${PROJECT_SOURCE_DIR}/cmake/embed.cmake VERBATIM)
+    DEPENDS ${paths} ${PROJECT_SOURCE_DIR}/web/head.html ${PROJECT_SOURCE_DIR}/cmake/embed.cmake VERBATIM)
   set(${variable} "${source}" PARENT_SCOPE)
 endfunction()
 

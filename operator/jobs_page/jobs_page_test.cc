@@ -5,8 +5,8 @@
 
 #include <atomic>
 
-#include "base/files.h"
 #include "base/metrics/testing/scrape.h"
+#include "base/web/testing/web_text.h"
 #include "operator/jobs_page/files.h"
 
 namespace swarm::jobs_page {
@@ -50,8 +50,7 @@ TEST_F(JobsPageTest, ServesItsFilesAndTheJobs) {
   EXPECT_THAT(Get(page_->address(), "/page.js"), StartsWith("HTTP/1.1 404 "));
   for (const web::PageFile& file : WebFiles()) {
     EXPECT_THAT(Get(page_->address(), std::string(file.path)), StartsWith("HTTP/1.1 200 "));
-    EXPECT_EQ(*ReadFile(std::string(SWARM_SOURCE_DIR) + "/web" + std::string(file.path)),
-              file.content);
+    EXPECT_EQ(web::WebText(file.path), file.content);
     if (file.path == "/icon.svg") continue;  // its namespace is an address that nobody asks
     EXPECT_THAT(std::string(file.content), Not(AnyOf(HasSubstr("http:"), HasSubstr("https:"))));
   }

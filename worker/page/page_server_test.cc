@@ -10,9 +10,9 @@
 #include <nlohmann/json.hpp>
 #include <regex>
 
-#include "base/files.h"
 #include "base/metrics/testing/scrape.h"
 #include "base/testing/temporary_folder.h"
+#include "base/web/testing/web_text.h"
 #include "worker/page/files.h"
 #include "worker/page/testing/apply.h"
 #include "worker/page/testing/viewer.h"
@@ -103,9 +103,7 @@ TEST_F(PageServerTest, ThePageIsWholeAndAsksNoOtherAddressForAnything) {
 TEST_F(PageServerTest, TheFilesAreThoseOfTheSourceTree) {
   ASSERT_GE(WebFiles().size(), 8u);
   for (const web::PageFile& file : WebFiles()) {
-    const auto text = ReadFile(std::string(SWARM_SOURCE_DIR) + "/web" + std::string(file.path));
-    ASSERT_TRUE(text.ok()) << text.status().ToString();
-    EXPECT_TRUE(file.content == *text) << file.path;
+    EXPECT_TRUE(file.content == web::WebText(file.path)) << file.path;
   }
 }
 
