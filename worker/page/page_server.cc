@@ -14,7 +14,6 @@
 #include "worker/page/ledger_file.h"
 #include "worker/page/log_tail.h"
 #include "worker/page/state/account.h"
-#include "worker/page/state/changes.h"
 
 namespace swarm::page {
 namespace {
@@ -24,6 +23,8 @@ constexpr Duration kLookLimit = std::chrono::seconds(1);
 constexpr Duration kAskLimit = std::chrono::seconds(10);
 /// A stream without news says so much later that it lives, or finds that its reader is gone.
 constexpr Duration kQuiet = std::chrono::seconds(2);
+/// As ToldValue says it.
+constexpr std::string_view kNoChange = "{}";
 /// JavaScript has no numbers beyond it.
 constexpr double kNumbersEnd = 9e15;
 /// Of the end of a worker's log.
@@ -198,18 +199,18 @@ void PageServer::Refresh() {
     read();  // a file that is cut once more is noticed at the next call
   }
   const std::optional<JobView> view = options_.look(kLookLimit);
-  const std::string before = std::exchange(
-      status_, view ? ToJson(*view, options_.job, UnixSeconds()) : std::string("null"));
-  if (status_ == before && !history_.has_news()) return;
+  const std::string change =
+      status_.ChangeTo(view ? ToJson(*view, options_.job, UnixSeconds()) : std::string("null"));
+  if (change == kNoChange && !history_.has_news()) return;
   ++number_;
   const std::optional<std::string> news = history_.TakeNews();
   broadcast_.Send(news ? Event("news", "{\"number\":" + std::to_string(number_) + ",\"change\":" +
-                                           ChangeOf(before, status_) + ",\"news\":" + *news + "}")
+                                           change + ",\"news\":" + *news + "}")
                        : Event("state", StateJson()));
 }
 
 std::string PageServer::StateJson() const {
-  return "{\"number\":" + std::to_string(number_) + ",\"status\":" + status_ +
+  return "{\"number\":" + std::to_string(number_) + ",\"status\":" + status_.text() +
          ",\"curves\":" + history_.CurvesJson(0, std::numeric_limits<double>::infinity()) +
          ",\"marks\":" + history_.MarksJson() + "}";
 }

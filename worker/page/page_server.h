@@ -14,6 +14,7 @@
 #include "base/web/broadcast.h"
 #include "base/web/web_server.h"
 #include "worker/page/growing_file.h"
+#include "worker/page/state/changes.h"
 #include "worker/page/state/history.h"
 #include "worker/page/state/lanes.h"
 #include "worker/page/state/view.h"
@@ -66,8 +67,8 @@ class PageServer {
   web::Broadcast broadcast_;
   GrowingFile steps_, events_;
   History history_;
-  std::string status_ = "null";  // JSON, as the viewers know it
-  std::uint64_t number_ = 0;     // of the last event; one who has missed an event sees it
+  ToldValue status_;
+  std::uint64_t number_ = 0;  // of the last event; one who has missed an event sees it
   Timepoint next_look_{};
   bool ticking_ = false;
   Loop loop_{"page"};

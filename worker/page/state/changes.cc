@@ -46,8 +46,20 @@ Json ChangeOf(const Json& before, const Json& after) {
 
 }  // namespace
 
-std::string ChangeOf(const std::string& before, const std::string& after) {
-  return ChangeOf(Json::parse(before), Json::parse(after)).dump();
+struct ToldValue::Parsed {
+  Json value;
+};
+
+ToldValue::ToldValue() : text_("null"), parsed_(std::make_unique<Parsed>()) {}
+ToldValue::~ToldValue() = default;
+
+std::string ToldValue::ChangeTo(std::string text) {
+  if (text == text_) return "{}";
+  Json value = Json::parse(text);
+  const Json change = ChangeOf(parsed_->value, value);
+  text_ = std::move(text);
+  parsed_->value = std::move(value);
+  return change.dump();
 }
 
 }  // namespace swarm::page

@@ -12,7 +12,11 @@ namespace {
 
 using Json = nlohmann::json;
 
-std::string Change(const char* before, const char* after) { return ChangeOf(before, after); }
+std::string Change(const char* before, const char* after) {
+  ToldValue told;
+  told.ChangeTo(before);
+  return told.ChangeTo(after);
+}
 
 TEST(ChangesTest, OnlyWhatHasChangedIsTold) {
   EXPECT_EQ(Change(R"({"step":1,"job":"a","stages":[{"rate":1},{"rate":2}]})",
@@ -53,9 +57,11 @@ rc::Gen<Json> AnyJson(int depth) {
 
 RC_GTEST_PROP(ChangesTest, WhoAppliesThemHasTheValue, ()) {
   Json known;
+  ToldValue told;
   for (const Json& value : *rc::gen::container<std::vector<Json>>(AnyJson(3))) {
-    Apply(Json::parse(ChangeOf(known.dump(), value.dump())), &known);
+    Apply(Json::parse(told.ChangeTo(value.dump())), &known);
     RC_ASSERT(known == value);
+    RC_ASSERT(told.text() == value.dump());
   }
 }
 
