@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "api/format/enum_names.h"
+#include "api/prices.h"
 #include "base/dollars.h"
 
 namespace swarm::plan {
@@ -17,9 +18,9 @@ constexpr double kLow = 0.9;
 
 /// Asks for a decision when this much will be spent.
 void LookAgainAt(double dollars, Draft* draft) {
-  constexpr double kSecondsPerHour = 3600, kSecondsMax = 1e6;
+  constexpr double kSecondsMax = 1e6;
   const api::CostStatus& cost = draft->plan.status.cost;
-  const double left = (dollars - cost.dollars) / cost.dollarsPerHour * kSecondsPerHour;
+  const double left = (dollars - cost.dollars) / cost.dollarsPerHour * api::kSecondsPerHour;
   if (!(left < kSecondsMax)) return;
   draft->LookAgain(draft->now() + std::chrono::seconds(std::llround(std::ceil(left))));
 }

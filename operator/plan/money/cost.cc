@@ -3,22 +3,17 @@
 #include <algorithm>
 #include <chrono>
 
+#include "api/prices.h"
 #include "base/dollars.h"
 #include "operator/plan/rounded.h"
 
 namespace swarm::plan {
 namespace {
 
-constexpr double kSecondsPerHour = 3600;
+using api::kSecondsPerHour;
+
 /// A count at least so often bounds what the loss of an operator hides.
 constexpr std::chrono::seconds kCountPeriod{60};
-
-/// Dollars an hour; 0: the pool has no price, or the manifest does not have the pool any more.
-double PriceOf(const std::string& pool, const api::Spec& spec) {
-  const auto& pools = spec.workers.pools;
-  const auto found = std::ranges::find(pools, pool, &api::Pool::name);
-  return found != pools.end() && found->machine ? found->machine->dollarsPerHour : 0;
-}
 
 }  // namespace
 
@@ -28,7 +23,7 @@ void CountCost(Draft* draft) {
   double added = 0, per_hour = 0;
   for (const Tenure& tenure : draft->seen.tenures) {
     const double price =
-        PriceOf(tenure.pool, draft->job.spec) * static_cast<double>(tenure.workers);
+        api::WorkerPrice(draft->job.spec, tenure.pool) * static_cast<double>(tenure.workers);
     const WallTime from = std::max(tenure.from, since);
     const WallTime until = std::min(tenure.until.value_or(draft->now()), draft->now());
     if (until > from) {

@@ -1,0 +1,36 @@
+#include "api/prices.h"
+
+#include <algorithm>
+
+#include "base/dollars.h"
+
+namespace swarm::api {
+namespace {
+
+double PriceOf(const Pool& pool) { return pool.machine ? pool.machine->dollarsPerHour : 0; }
+
+}  // namespace
+
+double WorkerPrice(const Spec& spec, const std::string& pool) {
+  const auto found = std::ranges::find(spec.workers.pools, pool, &Pool::name);
+  return found != spec.workers.pools.end() ? PriceOf(*found) : 0;
+}
+
+std::optional<DollarRange> WorkerPrices(const Spec& spec) {
+  const auto [least, most] = std::ranges::minmax_element(spec.workers.pools, {}, PriceOf);
+  if (least == spec.workers.pools.end() || !(PriceOf(*least) > 0)) return std::nullopt;
+  return DollarRange{PriceOf(*least), PriceOf(*most)};
+}
+
+std::optional<DollarRange> Times(const std::optional<DollarRange>& price, double amount) {
+  if (!price) return std::nullopt;
+  return DollarRange{price->least * amount, price->most * amount};
+}
+
+std::string DollarText(const DollarRange& range) {
+  std::string text = swarm::DollarText(range.least);
+  if (range.most != range.least) text += " to " + swarm::DollarText(range.most);
+  return text;
+}
+
+}  // namespace swarm::api

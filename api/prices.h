@@ -1,0 +1,34 @@
+// What workers cost, by the prices of their pools (machine.dollarsPerHour). Pure.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "api/swarmjob.h"
+
+namespace swarm::api {
+
+inline constexpr double kSecondsPerHour = 3600;
+
+/// Dollars an hour of one worker of this pool; 0: the pool has no price, or the manifest does not
+/// have the pool.
+double WorkerPrice(const Spec& spec, const std::string& pool);
+
+/// An amount of dollars of which only bounds may be known.
+struct DollarRange {
+  double least = 0;
+  double most = 0;
+  bool operator==(const DollarRange&) const = default;
+};
+
+/// Dollars an hour of one worker whose pool is not known: from the cheapest pool to the dearest.
+/// None: a pool has no price, so nobody knows what the worker costs.
+std::optional<DollarRange> WorkerPrices(const Spec& spec);
+
+/// What so much of it costs, such as workers at the price of one. None: it has no price.
+std::optional<DollarRange> Times(const std::optional<DollarRange>& price, double amount);
+
+/// "$1.20", or "$1.20 to $4.00" (base/dollars.h).
+std::string DollarText(const DollarRange& range);
+
+}  // namespace swarm::api
