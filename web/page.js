@@ -88,6 +88,7 @@ function showHead() {
   say(byId('waiting'), waiting);
   if (!status) return;
   for (const [id, words] of Object.entries(headWords(status))) say(byId(id), words);
+  byId('cost').hidden = !status.dollarsPerHour;
   byId('progress').max = status.maxSteps;
   byId('progress').value = status.step;
   const percent = status.maxSteps ? `${Math.floor(100 * status.step / status.maxSteps)} % ` : '';

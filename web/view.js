@@ -76,6 +76,7 @@ export function headWords(status) {
     validation: known(status.validationLoss),
     tokens: status.tokensPerSecond > 0 ? shortNumber(status.tokensPerSecond) : '–',
     goodput: Number.isFinite(status.goodput) ? `${(100 * status.goodput).toFixed(1)} %` : '–',
+    dollars: status.dollarsPerHour?.text ?? '',
     changes: `${status.losses}, ${status.moves}`,
     checkpoint: status.checkpoint.version ? `version ${status.checkpoint.version}` : 'none yet',
   };

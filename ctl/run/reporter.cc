@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/short_time.h"
+#include "worker/protocol/messages/count_workers.h"
 
 namespace swarm::ctl {
 namespace {
@@ -22,10 +23,11 @@ json ToJson(const protocol::StageStatus& stage) {
   return {{"stage", stage.stage.value}, {"workers", workers}};
 }
 
-json ToJson(const protocol::JobStatus& status) {
+json ToJson(const protocol::JobStatus& status,
+            const std::optional<api::DollarRange>& worker_price) {
   json stages = json::array();
   for (const protocol::StageStatus& stage : status.stages) stages.push_back(ToJson(stage));
-  return {{"state", NameOf(status.state)},
+  json line{{"state", NameOf(status.state)},
           {"message", status.message},
           {"step", status.step.value},
           {"maxSteps", status.max_steps},
@@ -34,6 +36,10 @@ json ToJson(const protocol::JobStatus& status) {
           {"tokensPerSecond", status.tokens_per_second},
           {"secondsLeft", status.seconds_left},
           {"stages", stages}};
+  if (const auto cost = api::Times(worker_price, static_cast<double>(CountWorkers(status)))) {
+    line["dollarsPerHour"] = {{"least", cost->least}, {"most", cost->most}};
+  }
+  return line;
 }
 
 void WriteLine(std::FILE* stream, const std::string& line) {
@@ -51,11 +57,11 @@ void Reporter::OnStatus(const protocol::JobStatus& status) {
   history_.Add(status.step.value, status.loss);
   last_ = status;
   if (json_) {
-    WriteJson(out_, ToJson(status));
+    WriteJson(out_, ToJson(status, worker_price_));
   } else if (terminal_.interactive()) {
     ShowPicture(status);
   } else if (pace_.IsDue(status, Clock::now())) {
-    WriteLine(out_, RenderLine(status));
+    WriteLine(out_, RenderLine(status, worker_price_));
   }
 }
 
@@ -67,7 +73,8 @@ void Reporter::OnHistory(const protocol::JobStatus& status) {
 void Reporter::ShowPicture(const protocol::JobStatus& status) {
   const std::size_t height = terminal_.height();
   terminal_.Show(RenderView(status, history_,
-                            {terminal_.width(), terminal_.color(), height > 4 ? height - 1 : 4}));
+                            {terminal_.width(), terminal_.color(), height > 4 ? height - 1 : 4,
+                             worker_price_}));
 }
 
 void Reporter::OnEvent(const std::string& text) {

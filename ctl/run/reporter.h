@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "api/prices.h"
 #include "ctl/exit_codes.h"
 #include "ctl/view/live_view.h"
 #include "ctl/view/terminal.h"
@@ -27,9 +28,11 @@ struct RunSummary {
 /// Used from one thread.
 class Reporter {
  public:
-  /// Messages go to `err`, except while `out` shows a picture.
-  Reporter(std::FILE* out, std::FILE* err, bool json)
-      : terminal_(out), out_(out), err_(err), json_(json) {}
+  /// Messages go to `err`, except while `out` shows a picture. `worker_price`: dollars an hour of
+  /// one worker; none: no dollars are shown.
+  Reporter(std::FILE* out, std::FILE* err, bool json,
+           std::optional<api::DollarRange> worker_price = {})
+      : terminal_(out), out_(out), err_(err), json_(json), worker_price_(worker_price) {}
 
   void OnStatus(const protocol::JobStatus& status);
   /// A step from before a resumed run; it is not printed again.
@@ -45,6 +48,7 @@ class Reporter {
   std::FILE* const out_;
   std::FILE* const err_;
   const bool json_;
+  const std::optional<api::DollarRange> worker_price_;
   LossHistory history_;
   LinePace pace_;
   std::optional<protocol::JobStatus> last_;

@@ -7,6 +7,7 @@
 
 #include "api/manifest.h"
 #include "api/model/layout.h"
+#include "api/prices.h"
 #include "base/exit.h"
 #include "base/files.h"
 #include "base/machine_memory.h"
@@ -532,7 +533,7 @@ ExitCode RunJob(const RunOptions& options, std::FILE* out, std::FILE* err) {
   plan.moves = options.moves;
   if (options.page != "none") plan.page = options.page;
 
-  Reporter reporter(out, err, options.json);
+  Reporter reporter(out, err, options.json, api::WorkerPrices(job->spec));
   if (!said.empty()) reporter.OnEvent(said);
   const RunSummary summary =
       Run(options, *folder, plan, *job, *std::move(chaos), reporter).Execute();

@@ -7,6 +7,7 @@
 
 #include "base/short_time.h"
 #include "ctl/format.h"
+#include "worker/protocol/messages/count_workers.h"
 
 namespace swarm::ctl {
 namespace {
@@ -76,6 +77,13 @@ std::string Left(const protocol::JobStatus& status) {
   return status.seconds_left > 0 ? ShortTime(status.seconds_left) + " left" : std::string();
 }
 
+/// "$1.20/hour"; empty: not known.
+std::string Cost(const protocol::JobStatus& status,
+                 const std::optional<api::DollarRange>& worker_price) {
+  const auto cost = api::Times(worker_price, static_cast<double>(CountWorkers(status)));
+  return cost ? api::DollarText(*cost) + "/hour" : "";
+}
+
 void AddBar(Line& line, double fraction, std::size_t width) {
   const auto full = static_cast<std::size_t>(std::lround(fraction * static_cast<double>(width)));
   std::string done, open;
@@ -105,6 +113,9 @@ std::string LossLine(const protocol::JobStatus& status, const LossHistory& histo
     line.Add("  validation ").Add(Format("%.4f", status.validation_loss), kBold);
   }
   line.Add("  " + ShortNumber(status.tokens_per_second) + " tokens/s  ");
+  if (const std::string cost = Cost(status, options.worker_price); !cost.empty()) {
+    line.Add(cost + "  ");
+  }
   constexpr std::size_t kSparklineMax = 40;
   return line.Add(Sparkline(history.values(), std::min(kSparklineMax, line.left())), kCyan).Take();
 }
@@ -215,13 +226,15 @@ std::vector<std::string> RenderView(const protocol::JobStatus& status, const Los
   return lines;
 }
 
-std::string RenderLine(const protocol::JobStatus& status) {
+std::string RenderLine(const protocol::JobStatus& status,
+                       const std::optional<api::DollarRange>& worker_price) {
   std::string line = "step " + Steps(status);
   if (status.loss != 0) line += Format("  loss %.4f", status.loss);  // 0: no step is done yet
   if (status.validation_loss != 0) line += Format("  validation %.4f", status.validation_loss);
   if (status.tokens_per_second > 0) {
     line += "  " + ShortNumber(status.tokens_per_second) + " tokens/s";
   }
+  if (const std::string cost = Cost(status, worker_price); !cost.empty()) line += "  " + cost;
   if (!Left(status).empty()) line += "  " + Left(status);
   if (!status.message.empty()) line += "  " + status.message;
   return line;

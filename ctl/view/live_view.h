@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "api/prices.h"
 #include "base/time.h"
 #include "worker/protocol/messages/observers.h"
 
@@ -35,6 +36,7 @@ struct ViewOptions {
   std::size_t width = 80;  ///< columns; a line never has more
   bool color = false;
   std::size_t height_max = 50;  ///< lines, at least 4; further workers are only counted
+  std::optional<api::DollarRange> worker_price = {};  ///< dollars an hour of one; none: not known
 };
 
 /// The picture for a terminal: a bar with the time left, loss with a sparkline, throughput, and a
@@ -42,8 +44,10 @@ struct ViewOptions {
 std::vector<std::string> RenderView(const protocol::JobStatus& status, const LossHistory& history,
                                     const ViewOptions& options);
 
-/// One line for a log: "step 12/200  loss 2.3456  5.2k tok/s  1m05s left".
-std::string RenderLine(const protocol::JobStatus& status);
+/// One line for a log: "step 12/200  loss 2.3456  5.2k tok/s  1m05s left"; where the price of a
+/// worker is known, also what those that are there cost: "$1.20/hour".
+std::string RenderLine(const protocol::JobStatus& status,
+                       const std::optional<api::DollarRange>& worker_price = {});
 
 /// Chooses the statuses that get a line in a log: the first one, the last step, each change of the
 /// job's state, each tenth step, and, where steps are slow, the first step after half a minute

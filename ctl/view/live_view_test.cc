@@ -51,6 +51,16 @@ std::size_t Columns(const std::string& line) {
   return columns;
 }
 
+TEST(LiveViewTest, WhereThePriceOfAWorkerIsKnownItSaysWhatThoseThatAreThereCost) {
+  JobStatus status = Training();
+  status.spares = {protocol::WorkerId("worker-2")};
+  const api::DollarRange price{0.5, 0.5};
+  EXPECT_EQ(RenderLine(status, price),
+            "step 50/200  loss 2.3457  validation 2.5000  5.23k tokens/s  $1.50/hour  2m05s left");
+  EXPECT_EQ(RenderView(status, Falling(), {.width = 80, .worker_price = price}).at(1),
+            "loss 2.3457  validation 2.5000  5.23k tokens/s  $1.50/hour  █▇▆▅▄▃▂▁");
+}
+
 TEST(LiveViewTest, ThePictureShowsProgressLossAndEachWorker) {
   EXPECT_THAT(
       RenderView(Training(), Falling(), {80, false}),

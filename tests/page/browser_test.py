@@ -32,7 +32,7 @@ spec:
   training: {{maxSteps: 1000000, globalBatchSize: 8, microbatchSize: 1, sequenceLength: 32, validationIntervalSteps: 5}}
   schedule: {{type: Constant}}
   pipeline: {{stages: 3}}
-  workers: {{replicas: 5}}
+  workers: {{replicas: 5, pools: [{{name: spot, machine: {{teraflops: 1, dollarsPerHour: 0.5}}}}]}}
   checkpoint: {{intervalSteps: 10}}
 """
 AXE = pathlib.Path(os.environ.get("SWARM_AXE", pathlib.Path(__file__).parents[2] / ".deps/axe/axe.min.js"))
@@ -125,6 +125,7 @@ class Page(unittest.TestCase):
         b.wait("document.querySelectorAll('#rows tr').length >= 5")
         b.value("document.getElementById('table').open = false")
         b.wait(f"/3 stages, 5 workers: 5 ready/.test({text('summary')})")
+        b.wait(f"{text('dollars')} === '$2.50' && document.getElementById('dollars').checkVisibility()")
 
         # A worker is killed, and then the trainer. The page stays open and follows.
         self.kill("--id=worker-1")
@@ -338,6 +339,9 @@ class Page(unittest.TestCase):
           const stopped = {state: 'Succeeded', step: 3, maxSteps: 9}, done = {...stopped, step: 9};
           same([view.stateWords(null).tone, view.stateWords(stopped).text, view.isOver(stopped), view.isOver(done)],
                ['warn', 'Stopped before the last step', false, true]);
+          const head = {...stopped, checkpoint: {version: 1}};
+          same([view.headWords(head).dollars, view.headWords({...head, dollarsPerHour: {text: '$1.00 to $2.00'}}).dollars],
+               ['', '$1.00 to $2.00']);
           const map = view.stageMap({lost: [{id: 'c', stage: 1, cause: 'Silent', text: ''}], stages: [
             {stage: 0, bottleneck: true, microbatchesPerSecond: 2,
              boundary: {forward: 3000, backward: 1500, bytesPerSecond: 9000}, workers: [

@@ -189,7 +189,8 @@ page::JobView Trainer::View() const {
           .tokens_of_microbatch = training.microbatchSize * training.sequenceLength,
           .committed_steps = metrics_.steps,
           .discarded_steps = metrics_.discarded_steps,
-          .contributions_of_step = options_.job.microbatches() * options_.replicas.size()};
+          .contributions_of_step = options_.job.microbatches() * options_.replicas.size(),
+          .worker_price = api::WorkerPrices(options_.job.spec)};
 }
 
 template <typename Answer>

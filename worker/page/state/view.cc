@@ -7,6 +7,8 @@
 #include <optional>
 #include <set>
 
+#include "worker/protocol/messages/count_workers.h"
+
 namespace swarm::page {
 namespace {
 
@@ -90,6 +92,14 @@ Json StagesToJson(const JobView& view) {
   return stages;
 }
 
+/// Of the workers that are there, for programs and for people; null: not known.
+Json DollarsPerHour(const JobView& view) {
+  const auto cost =
+      api::Times(view.worker_price, static_cast<double>(protocol::CountWorkers(view.status)));
+  if (!cost) return nullptr;
+  return {{"least", cost->least}, {"most", cost->most}, {"text", api::DollarText(*cost)}};
+}
+
 /// Those that were lost lately, and have not come back.
 Json LostToJson(const JobStatus& status, double now) {
   std::set<protocol::WorkerId> present(status.spares.begin(), status.spares.end());
@@ -137,6 +147,7 @@ std::string ToJson(const JobView& view, const std::string& job, double now) {
       {"validationLoss", status.validation_loss},
       {"tokensPerSecond", status.tokens_per_second},
       {"goodput", Goodput(view)},
+      {"dollarsPerHour", DollarsPerHour(view)},
       {"checkpoint",
        {{"version", status.checkpoint.version.value}, {"error", status.checkpoint.error}}},
       {"losses", status.counts.evictions},

@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "api/prices.h"
 #include "worker/protocol/coordinator/member_details.h"
 #include "worker/protocol/messages/observers.h"
 #include "worker/protocol/routing/link_table.h"
@@ -22,6 +24,8 @@ struct JobView {
   std::uint64_t committed_steps = 0;        ///< by this trainer's process, discarded ones included
   std::uint64_t discarded_steps = 0;        ///< undone by a rollback
   std::uint64_t contributions_of_step = 0;  ///< a microbatch in a stage is one
+  /// Dollars an hour of one worker, which does not say of which pool it is; none: not known.
+  std::optional<api::DollarRange> worker_price;
 };
 
 /// The share of the contributions that workers computed whose results are in the weights, by what

@@ -106,6 +106,15 @@ TEST(ViewTest, AWorkerThatWasLostIsShownForAMinuteUnlessItCameBack) {
   EXPECT_TRUE(Shown(view, 161).at("lost").empty());
 }
 
+TEST(ViewTest, ItSaysWhatTheWorkersCostWhereThePriceOfOneIsKnown) {
+  JobView view = ViewOf({{WorkerOf("a", 4), WorkerOf("b", 4)}, {WorkerOf("c", 4)}});
+  view.status.spares = {WorkerId("d")};
+  EXPECT_TRUE(Shown(view).at("dollarsPerHour").is_null());
+  view.worker_price = {.least = 0.25, .most = 0.5};
+  EXPECT_EQ(Shown(view).at("dollarsPerHour"),
+            (json{{"least", 1.0}, {"most", 2.0}, {"text", "$1.00 to $2.00"}}));
+}
+
 TEST(ViewTest, GoodputCountsWhatWasRedoneAndWhatWasDiscarded) {
   JobView view;
   view.contributions_of_step = 10;
