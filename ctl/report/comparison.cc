@@ -1,5 +1,6 @@
 #include "ctl/report/comparison.h"
 
+#include <algorithm>
 #include <bit>
 #include <map>
 #include <set>
@@ -62,6 +63,11 @@ Table CompareRuns(const std::vector<RunReport>& runs, const std::vector<RunRecor
   row("Tokens a second", [](Run run, std::size_t) { return ShortNumber(run.tokens_per_second); });
   row("Usual step",
       [](Run run, std::size_t) { return SecondsText(run.disturbances.usual_seconds); });
+  if (std::ranges::any_of(runs, [](Run run) { return run.cost.has_value(); })) {
+    row("Dollars", [](Run run, std::size_t) {
+      return run.cost ? api::DollarText(*run.cost) : std::string(kNothing);
+    });
+  }
   row("Incidents",
       [](Run run, std::size_t) { return CountText(run.disturbances.incidents.size()); });
   row("Lost to faults",

@@ -40,6 +40,11 @@ Json OrNull(const std::optional<T>& value) {
   return value ? Json(*value) : Json();
 }
 
+Json DollarsJson(const std::optional<api::DollarRange>& dollars) {
+  if (!dollars) return {};
+  return {{"least", dollars->least}, {"most", dollars->most}};
+}
+
 Json AuditJson(const Audit& audit) {
   Json stages = Json::array(), problems = Json::array();
   for (const StageAccount& stage : audit.stages) {
@@ -144,6 +149,7 @@ Json RunJson(const RunReport& run) {
           {"loss", run.loss},
           {"bestValidationLoss", OrNull(run.best_validation)},
           {"tokensPerSecond", run.tokens_per_second},
+          {"dollars", DollarsJson(run.cost)},
           {"wallSeconds", OrNull(run.disturbances.wall_seconds)},
           {"audit", AuditJson(run.audit)},
           {"disturbances", DisturbancesJson(run.disturbances)},

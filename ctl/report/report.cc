@@ -181,6 +181,10 @@ std::vector<Fact> FactsOf(const RunReport& run, const RunRecord& record) {
   facts.push_back(
       {"Time", SecondsText(seconds),
        disturbances.wall_seconds ? "from the first event to the last" : "of all steps"});
+  if (run.cost) {
+    facts.push_back({"Dollars", api::DollarText(*run.cost),
+                     "of the workers in these steps, by the manifest's prices"});
+  }
   if (!disturbances.incidents.empty()) {
     const double part = seconds > 0 ? disturbances.lost_seconds / seconds : 0;
     facts.push_back({"Lost to faults", SecondsText(disturbances.lost_seconds),
@@ -215,6 +219,7 @@ RunReport MakeRun(const RunRecord& record) {
   run.events = EventTable(run.disturbances);
   run.work = WorkTable(record);
   run.stage_seconds = WhereTimeWent(record, run.disturbances);
+  run.cost = CostOf(record);
   run.times = TimeTable(run.stage_seconds);
   run.starts = StartTable(record);
   run.data = DataTable(record);

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "api/prices.h"
 #include "base/curve.h"
 #include "ctl/report/audit.h"
 #include "ctl/report/changed_fields.h"
@@ -90,6 +91,7 @@ struct RunReport {
   double loss = 0;  ///< the mean of the last steps; NaN without steps
   double tokens_per_second = 0;
   std::optional<double> best_validation;
+  std::optional<api::DollarRange> cost;  ///< of the workers during the steps; none: not known
 };
 
 struct Report {

@@ -112,6 +112,24 @@ TEST_F(ReportCommandTest, OnlyFieldsThatHadToBeWrittenAreTold) {
   EXPECT_FALSE(changed.contains("workers.minReplicas")) << "follows from the stages";
 }
 
+TEST_F(ReportCommandTest, DollarsAreToldWhereThePoolsHavePrices) {
+  // Eight steps of half a second, with three workers at a quarter of a dollar a second.
+  RecordedRun run({.overrides = {"workers.pools=[{name: spot, machine: {teraflops: 1,"
+                                 " dollarsPerHour: 900}}]"}});
+  for (std::size_t line = 1; line <= 8; ++line) {
+    run.Alter("steps.jsonl", line, "{",
+              R"({"stages":[{"workers":3,"task_seconds":0.1,"busy_seconds":0.1,)"
+              R"("reduce_seconds":0}],)");
+  }
+  EXPECT_THAT(Html(run), HasSubstr("$3.00"));
+  Report({run.path()}, ReportFormat::kJson);
+  EXPECT_EQ(json::parse(out_.str())["runs"][0]["dollars"]["most"], 3);
+  const RecordedRun free;
+  EXPECT_THAT(Html(free), Not(HasSubstr("Dollars")));
+  Report({run.path(), free.path()}, ReportFormat::kMarkdown);
+  EXPECT_THAT(out_.str(), HasSubstr("| Dollars | $3.00 | - |"));
+}
+
 TEST_F(ReportCommandTest, WhatTheFolderDoesNotHaveIsTold) {
   RecordedRun run;
   run.Remove("ledger.jsonl");

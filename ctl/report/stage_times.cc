@@ -62,4 +62,15 @@ std::vector<StageSeconds> WhereTimeWent(const RunRecord& record, const Disturban
   return stages;
 }
 
+std::optional<api::DollarRange> CostOf(const RunRecord& record) {
+  double hours = 0;
+  for (const StepRow& row : record.steps) {
+    if (row.stages.empty()) return std::nullopt;
+    for (const StageRow& stage : row.stages) {
+      hours += OrZero(row.seconds) * static_cast<double>(stage.workers) / api::kSecondsPerHour;
+    }
+  }
+  return hours > 0 ? api::Times(api::WorkerPrices(record.job.spec), hours) : std::nullopt;
+}
+
 }  // namespace swarm::ctl

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
+#include "api/prices.h"
 #include "ctl/report/disturbances.h"
 #include "ctl/report/run_record.h"
 
@@ -22,5 +24,9 @@ struct StageSeconds {
 
 /// By stage; empty: the steps say nothing of stages.
 std::vector<StageSeconds> WhereTimeWent(const RunRecord& record, const Disturbances& disturbances);
+
+/// Dollars that the workers cost during the committed steps, by the prices of the manifest's pools.
+/// None: a pool has no price, or a step does not say how many workers there were.
+std::optional<api::DollarRange> CostOf(const RunRecord& record);
 
 }  // namespace swarm::ctl

@@ -50,6 +50,20 @@ TEST(StageTimesTest, ASumBesideTheComputationCostsNoTime) {
   EXPECT_EQ(stage.waiting, 0);
 }
 
+TEST(StageTimesTest, TheWorkersCostWhileTheyTrainByThePricesOfThePools) {
+  RunRecord record = RecordOf(StepOf(1800, {{.workers = 3}, {.workers = 1}}));
+  record.steps.push_back(StepOf(3600, {{.workers = 2}, {.workers = 1}}));
+  EXPECT_EQ(CostOf(record), std::nullopt) << "the pool has no price";
+  const api::Machine machine{.teraflops = 1, .dollarsPerHour = 0.5};
+  record.job.spec.workers.pools = {{.name = "spot", .machine = machine}};
+  EXPECT_EQ(CostOf(record), (api::DollarRange{2.5, 2.5}));
+  record.job.spec.workers.pools.push_back({.name = "fast", .machine = machine});
+  record.job.spec.workers.pools.back().machine->dollarsPerHour = 1;
+  EXPECT_EQ(CostOf(record), (api::DollarRange{2.5, 5}));
+  record.steps.push_back(StepOf(1, {}));
+  EXPECT_EQ(CostOf(record), std::nullopt) << "a step of an older trainer";
+}
+
 TEST(StageTimesTest, WhatAFaultMadeAStepLongerIsRecovery) {
   RunRecord record;
   for (std::uint64_t step = 0; step < 3; ++step) {
