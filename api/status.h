@@ -119,6 +119,7 @@ struct ProgressStatus {
   std::uint64_t tokensPerSecond = 0;         ///< three digits; 0 while the job is not Ready
   std::optional<std::uint64_t> secondsLeft;  ///< as at this rate; absent while the job is not Ready
   std::string timeLeft;                      ///< secondsLeft for people: "5h20m"
+  std::optional<WallTime> time;              ///< when it, or status.step, was last another
   bool operator==(const ProgressStatus&) const = default;
 };
 

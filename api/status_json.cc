@@ -129,6 +129,7 @@ static void Describe(Archive& a, ProgressStatus& progress) {
   a.Field("tokensPerSecond", progress.tokensPerSecond);
   a.Field("secondsLeft", progress.secondsLeft);
   a.Field("timeLeft", progress.timeLeft);
+  a.Field("time", progress.time);
 }
 
 template <typename Archive>

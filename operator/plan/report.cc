@@ -291,6 +291,10 @@ void Report(Draft* draft) {
   SetOthers(draft);
   SetReady(draft);
   ReportRate(FreshView(draft->seen, kReportSeconds), draft);
+  const api::SwarmJobStatus& before = draft->seen.job.status;
+  if (status.step != before.step || status.progress != before.progress) {
+    status.progress.time = draft->now();
+  }
   ReportPrices(draft);
   status.state = StateOf(*draft);
 }

@@ -77,6 +77,24 @@ TEST(ProgressTest, ATrainerThatHasSeenNoLossYetLeavesTheLastOne) {
   EXPECT_EQ(cluster.status().progress.loss, 2.5);
 }
 
+TEST(ProgressTest, TheStatusSaysSinceWhenItsNumbersAreTheLastThatTheTrainerSaid) {
+  FakeCluster cluster;
+  cluster.training = {.step = 7, .loss = 2.5, .tokens_per_second = 900, .seconds_left = 600};
+  cluster.Live(120);
+  cluster.training.step = 8;
+  const WallTime said = cluster.now;
+  cluster.Live(120);
+  ASSERT_EQ(cluster.status().step, 8u);
+  const std::optional<WallTime> time = cluster.status().progress.time;
+  ASSERT_TRUE(time.has_value());
+  EXPECT_GE(*time, said);
+  cluster.trainer_speaks = false;
+  cluster.training.step = 9;
+  cluster.Live(600);
+  EXPECT_EQ(cluster.status().step, 8u);
+  EXPECT_EQ(cluster.status().progress.time, time);
+}
+
 TEST(WordsTest, TheConditionsSpeakInTheSchedulersWords) {
   FakeCluster cluster(4);
   cluster.free_slots["spot"] = 1;
