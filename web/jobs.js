@@ -41,6 +41,16 @@ export function chosen(jobs, filter) {
 /** "Step 120 of 1000"; empty for a job that is not understood. */
 export const stepWords = job => (job.maxSteps ? `Step ${job.step} of ${job.maxSteps}` : '');
 
+/** The operator writes figures at most once a minute; of a step that takes as long they are no older than that. */
+const kFreshSeconds = 120;
+
+/** How old the step, the loss and the rate are; empty where they are of now, where nobody knows it, and at an end. */
+export function figuresWords(job) {
+  if (job.progressAgeSeconds == null || ['Succeeded', 'Failed', 'Rejected', 'Suspended'].includes(job.state)) return '';
+  const age = `${shortTime(job.progressAgeSeconds)} old`;
+  return job.progressAgeSeconds > kFreshSeconds ? `${age}, no news` : age;
+}
+
 /** Of a job as [term, words], what is known. */
 export function facts(job) {
   if (!job.state) return [];
@@ -51,10 +61,14 @@ export function facts(job) {
     ['Time left', shortTime(job.secondsLeft ?? NaN)],
     ['Ready workers', `${job.ready} of ${job.wanted}`],
     ['By stage', job.stages.map(({ ready, wanted }) => `${ready}/${wanted}`).join(' ') || '–'],
+    ...(figuresWords(job) ? [['Figures', figuresWords(job)]] : []),
     ['Ended', ends.filter(Boolean).join(', ') || 'none'],
     ['Age', shortTime(job.ageSeconds)],
   ];
 }
+
+/** The path that leads to the page of one job; empty where none does from here. */
+export const pageOf = job => job.page ?? '';
 
 /** What shows the page of one job; empty while it has no trainer, of which the page is. */
 export const commandOf = job => (job.trainer ? `swarmctl ui ${job.name} -n ${job.namespace}` : '');

@@ -1,6 +1,6 @@
 // The page on which people watch all jobs. It asks for /jobs again and again; jobs.js decides what it says.
 import { byId, keep, make, say, updateSoon } from '/dom.js';
-import { chosen, commandOf, facts, jobState, jobsSummary, keyOf, stepWords } from '/jobs.js';
+import { chosen, commandOf, facts, jobState, jobsSummary, keyOf, pageOf, stepWords } from '/jobs.js';
 
 const kPeriodMs = 2000;
 let jobs = null;  // as the server told them last
@@ -11,8 +11,9 @@ function createJob(job) {
   name.append(make('small', '', `${job.namespace} / `), job.name);
   head.append(name, state);
   bar.setAttribute('aria-hidden', 'true');  // the text says it
-  const command = make('p', 'note', 'Its page: ');
-  command.append(make('code'));
+  const command = make('p', 'note'), link = make('a', '', `Page of ${job.name}`);
+  link.target = '_blank';
+  command.append(link, make('span'), make('code'));
   item.append(head, why, bar, step, list, command);
   return item;
 }
@@ -40,6 +41,10 @@ function updateJob(item, job) {
     update: (pair, [, words]) => say(pair.lastChild, words),
   });
   command.hidden = !commandOf(job);
+  const [link, between] = command.children;
+  link.hidden = !pageOf(job);
+  if (pageOf(job)) link.href = pageOf(job);
+  say(between, pageOf(job) ? ' or ' : 'No way leads from here to its page; on your machine: ');
   say(command.lastChild, commandOf(job));
 }
 
@@ -70,6 +75,8 @@ async function follow() {
   setTimeout(follow, kPeriodMs);
 }
 
+// A link to one job: /#NAMESPACE/NAME.
+if (location.hash.includes('/')) byId('filter').value = decodeURIComponent(location.hash.slice(1));
 byId('filter').addEventListener('input', show);
 document.addEventListener('visibilitychange', () => {
   if (!document.hidden) ask().catch(() => {});

@@ -24,6 +24,8 @@ const char* ReasonOf(int code) {
   switch (code) {
     case 200:
       return "OK";
+    case 302:
+      return "Found";
     case 400:
       return "Bad Request";
     case 403:

@@ -1,6 +1,9 @@
 #include <chrono>
 #include <csignal>
+#include <map>
+#include <memory>
 #include <mutex>
+#include <string>
 #include <utility>
 
 #include "api/format/wall_time.h"
@@ -70,7 +73,7 @@ class Lister {
     RETURN_IF_ERROR(Renew(&cluster_));
     ASSIGN_OR_RETURN(const kube::ObjectList list,
                      cluster_.client->List(kube::resources::SwarmJobs(), {.ns = ns_}));
-    jobs_page::JobsView view;
+    jobs_page::JobsView view{.opens = true};
     view.now = api::WholeSeconds(std::chrono::system_clock::now());
     for (const kube::Object& job : list.Unpack()) jobs_page::AddJob(*job, &view);
     return jobs_page::ToJson(view);
@@ -79,6 +82,56 @@ class Lister {
  private:
   Cluster cluster_;
   const std::string ns_;
+};
+
+/// Shows the pages of jobs that a browser asks for, each at an address of its own, until the
+/// command ends.
+class Relays {
+ public:
+  Relays(const UiOptions& options, std::FILE* err, std::stop_token stop)
+      : options_(options), err_(err), stop_(std::move(stop)) {}
+
+  /// The address of the job's page.
+  Result<std::string> Open(const std::string& ns, const std::string& job) {
+    const std::string key = ns + "/" + job;
+    if (!ways_.contains(key)) {
+      if (ways_.size() == kWaysMax) {
+        return Unavailable(std::to_string(kWaysMax) +
+                           " pages are open; start this command again, or use: swarmctl ui " + job +
+                           " -n " + ns);
+      }
+      ASSIGN_OR_RETURN(std::unique_ptr<Way> way, Make(ns, job));
+      ways_.emplace(key, std::move(way));
+    }
+    return ways_.at(key)->relay->address();
+  }
+
+ private:
+  /// A relay has some threads.
+  static constexpr std::size_t kWaysMax = 16;
+  struct Way {
+    std::unique_ptr<Finder> finder;
+    std::unique_ptr<PageRelay> relay;  // last: its threads ask the finder
+  };
+
+  Result<std::unique_ptr<Way>> Make(const std::string& ns, const std::string& job) {
+    ClusterOptions options = options_.cluster;
+    options.ns = ns;
+    ASSIGN_OR_RETURN(Cluster cluster, Connect(options, err_, stop_));
+    auto way = std::make_unique<Way>();
+    way->finder = std::make_unique<Finder>(std::move(cluster), job);
+    RETURN_IF_ERROR(way->finder->Find().status());
+    const std::string host = options_.listen.substr(0, options_.listen.rfind(':'));
+    ASSIGN_OR_RETURN(way->relay, PageRelay::Start(host + ":0", [finder = way->finder.get()] {
+                       return finder->Find();
+                     }));
+    return way;
+  }
+
+  const UiOptions options_;
+  std::FILE* const err_;
+  const std::stop_token stop_;
+  std::map<std::string, std::unique_ptr<Way>> ways_;  // by the namespace and the name of the job
 };
 
 ExitCode Tell(const std::string& address, Signals& signals, std::FILE* out) {
@@ -94,8 +147,12 @@ ExitCode ShowJobs(const UiOptions& options, Cluster cluster, Signals& signals, s
   Lister lister(std::move(cluster), options.all_namespaces);
   // What fails at first, as a right that the user lacks, will hardly mend itself.
   if (const Status status = lister.Jobs().status(); !status.ok()) return Refuse(status, err);
+  Relays relays(options, err, signals.token());
   const auto page = jobs_page::JobsPage::Start(
-      {.listen = options.listen, .jobs = [&lister] { return lister.Jobs(); }});
+      {.listen = options.listen,
+       .jobs = [&lister] { return lister.Jobs(); },
+       .open = [&relays](const std::string& ns,
+                         const std::string& job) { return relays.Open(ns, job); }});
   if (!page.ok()) return Refuse(page.status(), err);
   return Tell((*page)->address(), signals, out);
 }

@@ -1,5 +1,6 @@
 #include "operator/jobs_page/jobs_page.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -12,6 +13,19 @@ namespace {
 
 constexpr Duration kPeriod = std::chrono::seconds(1);
 constexpr int kThreads = 4;
+constexpr std::string_view kOpen = "/jobs/";
+
+/// Whether an object may be called so: of another text nothing is asked.
+bool IsName(std::string_view text) {
+  return !text.empty() && text.size() <= 253 && text.find("..") == text.npos &&
+         text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-.") == text.npos;
+}
+
+web::Answer NotNow(const Status& why) {
+  return {.code = 503,
+          .text = why.message() + "\n",
+          .headers = std::string(web::kPageHeaders) + "Retry-After: 2\r\n"};
+}
 
 }  // namespace
 
@@ -32,6 +46,7 @@ web::Answer JobsPage::Respond(const web::Request& request) {
     return web::NotOfThisMachine();
   }
   if (request.path == "/jobs") return Jobs();
+  if (options_.open && request.path.starts_with(kOpen)) return Open(request.path);
   return web::FileAt(WebFiles(), request.path == "/" ? "/jobs.html" : request.path);
 }
 
@@ -41,10 +56,22 @@ web::Answer JobsPage::Jobs() {
     jobs_ = options_.jobs();
     looked_ = Clock::now();
   }
-  if (jobs_->ok()) return web::JsonOf(**jobs_);
-  return {.code = 503,
-          .text = jobs_->status().message() + "\n",
-          .headers = std::string(web::kPageHeaders) + "Retry-After: 2\r\n"};
+  return jobs_->ok() ? web::JsonOf(**jobs_) : NotNow(jobs_->status());
+}
+
+web::Answer JobsPage::Open(std::string_view path) {
+  const std::string_view names = path.substr(kOpen.size());
+  const std::size_t slash = std::min(names.find('/'), names.size());
+  const std::string ns(names.substr(0, slash));
+  const std::string job(names.substr(std::min(slash + 1, names.size())));
+  if (!IsName(ns) || !IsName(job)) {
+    return {.code = 404, .text = "not found\n", .headers = web::kPageHeaders};
+  }
+  const std::lock_guard lock(opening_);
+  const Result<std::string> address = options_.open(ns, job);
+  if (!address.ok()) return NotNow(address.status());
+  return {.code = 302,
+          .headers = std::string(web::kPageHeaders) + "Location: http://" + *address + "/\r\n"};
 }
 
 }  // namespace swarm::jobs_page

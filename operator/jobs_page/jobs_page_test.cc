@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <vector>
 
 #include "base/metrics/testing/scrape.h"
 #include "base/web/testing/web_text.h"
@@ -21,13 +22,16 @@ using testing::StartsWith;
 
 class JobsPageTest : public testing::Test {
  protected:
-  void Serve(bool behind_proxy = false) {
+  void Serve(bool behind_proxy = false) { Serve(behind_proxy, nullptr); }
+  void Serve(bool behind_proxy,
+             std::function<Result<std::string>(const std::string&, const std::string&)> open) {
     auto page = JobsPage::Start({.listen = "127.0.0.1:0",
                                  .jobs = [this]() -> Result<std::string> {
                                    ++looks_;
                                    if (refused_) return PermissionDenied("you may not list them");
                                    return std::string("{\"jobs\":[]}");
                                  },
+                                 .open = std::move(open),
                                  .behind_proxy = behind_proxy});
     ASSERT_TRUE(page.ok()) << page.status().ToString();
     page_ = *std::move(page);
@@ -70,6 +74,30 @@ TEST_F(JobsPageTest, ARefusalIsTold) {
   Serve();
   EXPECT_THAT(Get(page_->address(), "/jobs"),
               AllOf(StartsWith("HTTP/1.1 503 "), HasSubstr("you may not list them")));
+}
+
+TEST_F(JobsPageTest, WhereAWayLeadsToThePageOfAJobTheBrowserIsSentThere) {
+  std::vector<std::string> asked;
+  Serve(false, [&](const std::string& ns, const std::string& job) -> Result<std::string> {
+    asked.push_back(ns + "/" + job);
+    if (job == "waits") return Unavailable("the job has no trainer now");
+    return std::string("127.0.0.1:4242");
+  });
+  EXPECT_THAT(Get(page_->address(), "/jobs/team/llama"),
+              AllOf(StartsWith("HTTP/1.1 302 Found\r\n"),
+                    HasSubstr("\r\nLocation: http://127.0.0.1:4242/\r\n")));
+  EXPECT_THAT(Get(page_->address(), "/jobs/team/waits"),
+              AllOf(StartsWith("HTTP/1.1 503 "), HasSubstr("has no trainer now")));
+  for (const char* path : {"/jobs/", "/jobs/team", "/jobs/team/", "/jobs//llama", "/jobs/a/b/c",
+                           "/jobs/team/a%20b", "/jobs/team/a%0d%0ab", "/jobs/Team/llama"}) {
+    EXPECT_THAT(Get(page_->address(), path), StartsWith("HTTP/1.1 404 ")) << path;
+  }
+  EXPECT_THAT(asked, testing::ElementsAre("team/llama", "team/waits"));
+}
+
+TEST_F(JobsPageTest, FromTheOperatorNoWayLeadsToThePageOfAJob) {
+  Serve();
+  EXPECT_THAT(Get(page_->address(), "/jobs/team/llama"), StartsWith("HTTP/1.1 404 "));
 }
 
 TEST_F(JobsPageTest, OnLoopbackTheNameOfAnotherSiteIsRefusedExceptBehindAProxy) {

@@ -71,14 +71,21 @@ bool Trains(const protocol::JobStatus& told) {
          told.state == protocol::JobState::kSucceeded;
 }
 
-/// The newer of what the object and the trainer say.
-void AddProgress(const api::SwarmJobStatus& status, const protocol::JobStatus* told, Json* row) {
+/// The newer of what the object and the trainer say, and how old it is; null: of now, or nobody
+/// knows.
+void AddProgress(const api::SwarmJobStatus& status, const protocol::JobStatus* told,
+                 api::WallTime now, Json* row) {
   const api::ProgressStatus& written = status.progress;
+  (*row)["progressAgeSeconds"] = nullptr;
+  if (written.time) {
+    (*row)["progressAgeSeconds"] = std::max<std::int64_t>((now - *written.time).count(), 0);
+  }
   (*row)["step"] = status.step;
   (*row)["loss"] = PositiveOrNull(written.loss.value_or(0));
   (*row)["tokensPerSecond"] = PositiveOrNull(static_cast<double>(written.tokensPerSecond));
   (*row)["secondsLeft"] = PositiveOrNull(static_cast<double>(written.secondsLeft.value_or(0)));
   if (told == nullptr || !Trains(*told)) return;
+  (*row)["progressAgeSeconds"] = nullptr;
   (*row)["step"] = told->step.value;
   // A trainer that has just taken over has seen no loss yet.
   if (told->loss > 0) (*row)["loss"] = PositiveOrNull(told->loss);
@@ -87,7 +94,7 @@ void AddProgress(const api::SwarmJobStatus& status, const protocol::JobStatus* t
   (*row)["secondsLeft"] = PositiveOrNull(told->seconds_left);
 }
 
-Json RowOf(const objects::JobView& job, const protocol::JobStatus* told, api::WallTime now) {
+Json RowOf(const objects::JobView& job, const protocol::JobStatus* told, const JobsView& view) {
   const api::SwarmJobStatus& status = job.status;
   Json row{{"namespace", job.ns},
            {"name", job.name},
@@ -99,9 +106,11 @@ Json RowOf(const objects::JobView& job, const protocol::JobStatus* told, api::Wa
            {"stages", StagesOf(status)},
            {"preemptions", status.preemptions},
            {"failures", status.failures},
-           {"ageSeconds", std::max<std::int64_t>((now - job.creation_time).count(), 0)},
+           {"ageSeconds", std::max<std::int64_t>((view.now - job.creation_time).count(), 0)},
            {"trainer", !status.trainer.podName.empty()}};
-  AddProgress(status, told, &row);
+  const bool has_page = view.opens && !status.trainer.podName.empty();
+  row["page"] = has_page ? Json("/jobs/" + job.ns + "/" + job.name) : Json(nullptr);
+  AddProgress(status, told, view.now, &row);
   return row;
 }
 
@@ -122,7 +131,7 @@ std::string ToJson(const JobsView& view) {
   std::vector<Json> rows;
   for (const objects::JobView& job : view.jobs) {
     const auto told = view.told.find(job.uid);
-    rows.push_back(RowOf(job, told == view.told.end() ? nullptr : &told->second, view.now));
+    rows.push_back(RowOf(job, told == view.told.end() ? nullptr : &told->second, view));
   }
   for (const UnreadJob& job : view.unread) {
     rows.push_back(

@@ -26,6 +26,7 @@ struct JobsView {
   /// which the progress is up to a minute older.
   std::map<std::string, protocol::JobStatus> told;
   api::WallTime now{};
+  bool opens = false;  ///< the page leads to the page of each job (JobsPageOptions::open)
 };
 
 /// Adds a SwarmJob as the API server has it.

@@ -35,7 +35,8 @@ json Condition(const std::string& type, const std::string& status, const std::st
 json RunningStatus() {
   return json::parse(R"({
       "state": "Running", "step": 120, "readyReplicas": 4, "preemptions": 2, "failures": 1,
-      "progress": {"loss": 2.346, "tokensPerSecond": 51200, "secondsLeft": 5400},
+      "progress": {"loss": 2.346, "tokensPerSecond": 51200, "secondsLeft": 5400,
+                   "time": "2026-11-27T00:59:20Z"},
       "plan": {"replicas": 5, "layout": [3, 2]},
       "stages": [{"index": 0, "ready": 3}, {"index": 1, "ready": 1}],
       "trainer": {"term": 1, "podName": "llama-trainer-1"}})");
@@ -58,7 +59,8 @@ TEST(JobsViewTest, ARowSaysHowFarTheJobIsAndWhoServesIt) {
       "namespace": "team", "name": "llama", "state": "Running", "why": "", "step": 120,
       "maxSteps": 9, "loss": 2.346, "tokensPerSecond": 51200.0, "secondsLeft": 5400.0,
       "ready": 4, "wanted": 5, "stages": [{"ready": 3, "wanted": 3}, {"ready": 1, "wanted": 2}],
-      "preemptions": 2, "failures": 1, "ageSeconds": 3600, "trainer": true}])"));
+      "preemptions": 2, "failures": 1, "ageSeconds": 3600, "trainer": true, "page": null,
+      "progressAgeSeconds": 40}])"));
 }
 
 TEST(JobsViewTest, WhatTheTrainerSaysNowCountsMoreThanTheObject) {
@@ -74,6 +76,7 @@ TEST(JobsViewTest, WhatTheTrainerSaysNowCountsMoreThanTheObject) {
   EXPECT_EQ(row["loss"], 2.25);
   EXPECT_EQ(row["tokensPerSecond"], 60000);
   EXPECT_EQ(row["secondsLeft"], 5000);
+  EXPECT_EQ(row["progressAgeSeconds"], nullptr) << "it is of now";
 }
 
 TEST(JobsViewTest, ATrainerThatHasJustTakenOverDoesNotSetTheJobBack) {
@@ -82,6 +85,7 @@ TEST(JobsViewTest, ATrainerThatHasJustTakenOverDoesNotSetTheJobBack) {
   told.state = protocol::JobState::kTakingOver;
   told.waiting_for = "2 workers";
   EXPECT_EQ(RowsOf(view)[0]["step"], 120);
+  EXPECT_EQ(RowsOf(view)[0]["progressAgeSeconds"], 40) << "the object's figures are shown";
   EXPECT_EQ(RowsOf(view)[0]["why"], "waits for 2 workers");
   told.state = protocol::JobState::kTraining;
   told.step = protocol::Step(121);
@@ -113,6 +117,14 @@ TEST(JobsViewTest, WhatIsNotKnownIsNull) {
   EXPECT_EQ(row["tokensPerSecond"], nullptr);
   EXPECT_EQ(row["secondsLeft"], nullptr);
   EXPECT_EQ(row["trainer"], false);
+  EXPECT_EQ(row["progressAgeSeconds"], nullptr);
+}
+
+TEST(JobsViewTest, WhereAWayLeadsToThePageOfAJobARowHasItOnceThereIsATrainer) {
+  JobsView view = ViewOf({JobObject("llama", RunningStatus()), JobObject("new", json::object())});
+  view.opens = true;
+  EXPECT_EQ(RowsOf(view)[0]["page"], "/jobs/team/llama");
+  EXPECT_EQ(RowsOf(view)[1]["page"], nullptr);
 }
 
 TEST(JobsViewTest, AnObjectThatIsNoJobIsShownWithTheReason) {
