@@ -4,11 +4,11 @@
 #include <filesystem>
 #include <functional>
 #include <iostream>
-#include <regex>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/completion/describe.h"
 #include "base/exit.h"
 #include "base/log.h"
 #include "base/processors.h"
@@ -16,7 +16,6 @@
 #include "ctl/chaos/chaos.h"
 #include "ctl/cluster/cluster_commands.h"
 #include "ctl/cluster/satellite_command.h"
-#include "ctl/completion/completion.h"
 #include "ctl/enrol/join_command.h"
 #include "ctl/enrol/run_home.h"
 #include "ctl/enrol/token_command.h"
@@ -661,40 +660,6 @@ CompletionCommands AddCompletion(CLI::App& app) {
   add(Shell::kZsh, "zsh", "For ~/.zshrc: source <(swarmctl completion zsh)");
   add(Shell::kFish, "fish", "For config.fish: swarmctl completion fish | source");
   return commands;
-}
-
-/// The values that --help names as {a,b}; none if it names none.
-std::vector<std::string> ChoicesOf(const CLI::Option& option) {
-  static const std::regex kSet(R"(.*:\{([\w,]+)\})");
-  const std::string type = option.get_type_name();
-  std::smatch match;
-  return std::regex_match(type, match, kSet) ? CLI::detail::split(match[1], ',')
-                                             : std::vector<std::string>();
-}
-
-/// Adds the flags of the app, and of its groups of options, which CLI11 keeps as nameless commands.
-void DescribeFlags(const CLI::App& app, std::vector<CompletedFlag>* flags) {
-  for (const CLI::Option* option : app.get_options()) {
-    const auto add = [&](const std::string& name) {
-      flags->push_back({name, option->get_description(), option->get_items_expected_max() > 0,
-                        ChoicesOf(*option)});
-    };
-    for (const std::string& name : option->get_snames()) add("-" + name);
-    for (const std::string& name : option->get_lnames()) add("--" + name);
-  }
-  for (const CLI::App* group : app.get_subcommands(nullptr)) {
-    if (group->get_name().empty()) DescribeFlags(*group, flags);
-  }
-}
-
-/// What --help is made from, for completion.
-CompletedCommand Describe(const CLI::App& app) {
-  CompletedCommand described{app.get_name(), app.get_description(), {}, {}};
-  DescribeFlags(app, &described.flags);
-  for (const CLI::App* command : app.get_subcommands(nullptr)) {
-    if (!command->get_name().empty()) described.commands.push_back(Describe(*command));
-  }
-  return described;
 }
 
 std::filesystem::path BesideThisProgram(const char* name) {

@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/completion/describe.h"
 #include "base/exit.h"
 #include "base/log.h"
 #include "base/metrics/exporter.h"
@@ -332,6 +333,7 @@ int Main(int argc, char** argv) {
   CLI::App app("Trains SwarmJobs on spot pods: watches, replaces, rebalances.", "swarm-operator");
   app.set_version_flag("--version", Version());
   AddFlags(app, &flags);
+  AddCompletionFlag(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

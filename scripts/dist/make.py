@@ -112,8 +112,10 @@ def place_texts(tree, version, chart):
     """What programs do not need: examples, completion, definition, chart, README."""
     (tree / "completion").mkdir()
     for shell in SHELLS:
-        script = run(tree / "bin/swarmctl", "completion", shell)
-        (tree / "completion" / f"swarmctl.{shell}").write_text(script, encoding="utf-8")
+        for program in PROGRAMS:
+            asked = ("completion", shell) if program == "swarmctl" else (f"--completion={shell}",)
+            script = run(tree / "bin" / program, *asked)
+            (tree / "completion" / f"{program}.{shell}").write_text(script, encoding="utf-8")
     shutil.copytree(ROOT / "examples", tree / "examples")
     (tree / "crds").mkdir()
     shutil.copy(ROOT / "crds/swarmjob.yaml", tree / "crds")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Completes command lines of swarmctl in real shells that have sourced its scripts.
+"""Completes command lines of the programs in real shells that have sourced their scripts.
 
-Usage: tests/completion/completion_test.py SWARMCTL
+Usage: tests/completion/completion_test.py SWARMCTL SWARM_WORKER SWARM_OPERATOR
 
 fish and zsh are tried where they are installed; the tests of others are skipped, and say so.
 """
@@ -21,6 +21,7 @@ import time
 import unittest
 
 SWARMCTL = sys.argv[1]
+WITHOUT_COMMANDS = sys.argv[2:]
 LIMIT = 60  # seconds, for a shell on a busy machine
 
 # Prints what bash would offer for the words, the last of which is the one at the cursor.
@@ -111,6 +112,43 @@ def type_in_bash(folder, keys, until):
         os.close(terminal)  # which ends the shell
         os.waitpid(child, 0)
     return shown
+
+
+class WithoutCommands(unittest.TestCase):
+    """swarm-worker and swarm-operator have flags alone, and print their scripts by one of these."""
+
+    def scripts(self, shell):
+        self.assertEqual(len(WITHOUT_COMMANDS), 2)
+        for program in WITHOUT_COMMANDS:
+            yield pathlib.Path(program).name, program, run(program, f"--completion={shell}")
+
+    def test_bash_offers_every_flag_of_help_and_no_other_and_the_values_of_those_that_take_few(self):
+        for name, program, text in self.scripts("bash"):
+            function = "_" + name.replace("-", "_")
+            harness = OFFER.replace("_swarmctl", function).replace("swarmctl", name)
+            asked = "".join(f"offer {shlex.join([name, *words])}\n" for words in (["-"], ["--log-level", "war"], [""]))
+            flags, level, nothing = run("bash", "--norc", text=text + harness + asked).splitlines()
+            named = re.findall(r"^ {2,4}(-\S+)", run(program, "--help"), re.MULTILINE)
+            self.assertEqual(set(flags.split()), {flag for each in named for flag in each.split(",")})
+            self.assertIn("--completion", flags.split())
+            # The help of swarm-worker names the levels in its words alone.
+            self.assertEqual(level, {"swarm-operator": "warn", "swarm-worker": ""}[name])
+            self.assertEqual(nothing, "")
+
+    def test_the_roles_of_a_worker_are_offered(self):
+        name, program, text = next(self.scripts("bash"))
+        harness = OFFER.replace("_swarmctl", "_swarm_worker").replace("swarmctl", "swarm-worker")
+        self.assertEqual(run("bash", "--norc", text=f"{text}{harness}offer {name} --role ''\n").split(), ["trainer", "stage"])
+
+    def test_fish_and_zsh_read_them(self):
+        for name, _, text in self.scripts("fish"):
+            if shutil.which("fish"):
+                ask = "source (printf %s $argv[1] | psub); complete -C $argv[2]"
+                words = run("fish", "--no-config", "-c", ask, text, f"{name} --log-lev")
+                self.assertEqual({word.split("\t")[0] for word in words.splitlines()}, {"--log-level"})
+        for name, _, text in self.scripts("zsh"):
+            if shutil.which("zsh"):
+                self.assertIn("_" + name.replace("-", "_"), run("zsh", "-f", text=f"{text}\nprint $_comps[{name}]\n"))
 
 
 class OtherShells(unittest.TestCase):

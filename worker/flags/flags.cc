@@ -9,6 +9,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "base/completion/describe.h"
 #include "base/enum_names.h"
 #include "base/version.h"
 #include "worker/protocol/balance/policy_names.h"
@@ -330,6 +331,7 @@ Result<WorkerCommand> ParseWorkerFlags(std::vector<std::string> arguments) {
   Reader reader(&app);
   VisitOptions(command.flags, reader);
   app.get_option("--role")->required();
+  AddCompletionFlag(app);
   try {
     std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
     app.parse(std::move(arguments));

@@ -1,10 +1,12 @@
-// Scripts with which a shell completes the commands and flags of swarmctl.
+// Scripts with which a shell completes the commands and flags of a program.
 #pragma once
 
 #include <string>
 #include <vector>
 
-namespace swarm::ctl {
+#include "base/enum_names.h"
+
+namespace swarm {
 
 struct CompletedFlag {
   std::string name;                  ///< "--out" or "-f"
@@ -27,4 +29,10 @@ enum class Shell { kBash, kZsh, kFish };
 /// of completions.
 std::string CompletionScript(Shell shell, const CompletedCommand& program);
 
-}  // namespace swarm::ctl
+template <>
+struct EnumNames<Shell> {
+  static constexpr auto kNames =
+      NameTable<Shell>({{Shell::kBash, "bash"}, {Shell::kZsh, "zsh"}, {Shell::kFish, "fish"}});
+};
+
+}  // namespace swarm

@@ -1,9 +1,10 @@
-#include "ctl/completion/completion.h"
+#include "base/completion/completion.h"
 
+#include <algorithm>
 #include <functional>
 #include <string_view>
 
-namespace swarm::ctl {
+namespace swarm {
 namespace {
 
 /// Calls `visit` for the command and all below it, with its path: the commands that lead to it,
@@ -37,6 +38,13 @@ std::string Quoted(std::string_view text) {
   return quoted + "'";
 }
 
+/// The name of a function of the program's in a shell, of letters that all shells take.
+std::string FunctionOf(const CompletedCommand& program) {
+  std::string name = program.name;
+  std::ranges::replace(name, '-', '_');
+  return "_" + name;
+}
+
 // zsh has variables of its own called path and words, so the function has none.
 std::string ForBash(const CompletedCommand& program) {
   std::string paths;
@@ -51,7 +59,7 @@ std::string ForBash(const CompletedCommand& program) {
     offers += "      '" + path + "') flags='" + Names(command.flags) + "' offer='" +
               Names(command.commands) + "' ;;\n";
   });
-  const std::string function = "_" + program.name;
+  const std::string function = FunctionOf(program);
   return function + R"(() {
   local current="${COMP_WORDS[COMP_CWORD]}" before="${COMP_WORDS[COMP_CWORD-1]}" at='' flags='' offer='' word
   COMPREPLY=()
@@ -95,7 +103,7 @@ std::string FlagForFish(const std::string& begin, const CompletedFlag& flag) {
 std::string ForFish(const CompletedCommand& program) {
   std::string paths;
   std::string lines;
-  const std::string function = "__" + program.name + "_at";
+  const std::string function = "_" + FunctionOf(program) + "_at";
   Visit(program, "", [&](const CompletedCommand& command, const std::string& path) {
     if (!path.empty()) paths += " '" + path + "'";
     const std::string begin =
@@ -105,15 +113,15 @@ std::string ForFish(const CompletedCommand& program) {
       lines += begin + " -f -a " + each.name + " -d " + Quoted(each.help) + "\n";
     }
   });
-  return "function " + function + R"(
-  set -l at ''
+  // Of a program without commands every word is at its beginning.
+  const std::string walk = R"(
   for word in (commandline -opc)
     switch "$at $word"
-      case)" +
-         paths + R"(
+      case)" + paths + R"(
         set at "$at $word"
     end
-  end
+  end)";
+  return "function " + function + "\n  set -l at ''" + (paths.empty() ? "" : walk) + R"(
   test "$at" = "$argv[1]"
 end
 )" + lines;
@@ -133,4 +141,4 @@ std::string CompletionScript(Shell shell, const CompletedCommand& program) {
   return {};
 }
 
-}  // namespace swarm::ctl
+}  // namespace swarm
