@@ -119,7 +119,7 @@ def target_table(runs, study):
             error = f"{statistics.stdev(found[best].values()) / seeds ** 0.5:.2f}" if seeds > 1 else ""
             rows.append([what, length, f"{limit:+.1f} %", f"{percent(means[best])}, {best}", error, str(seeds),
                          "met" if means[best] <= limit else "missed"])
-    return table(["what", "length", "target", "reached (mean)", "standard error", "seeds", ""], rows)
+    return table(["what", "length", "target", "reached (mean)", "standard error", "seeds", "result"], rows)
 
 
 def large_table(large):

@@ -294,7 +294,7 @@ class Page(unittest.TestCase):
         self.assertEqual(len([name for name in named["group"] if "at steps" in name]), 4)
 
     @unittest.skipUnless(AXE.exists(), f"{AXE} is missing: tests/page/fetch_axe.sh fetches it")
-    def test_axe_finds_nothing_serious_in_light_dark_and_on_a_phone(self):
+    def test_axe_finds_nothing_in_light_dark_and_on_a_phone(self):
         b = self.browser
         b.wait("document.querySelectorAll('.tile').length >= 5")
         b.value("document.getElementById('account').scrollIntoView()")
@@ -309,10 +309,10 @@ class Page(unittest.TestCase):
             b.size(width, height, mobile)
             b.scheme(scheme)
             found = json.loads(b.value("""axe.run().then(({violations, passes}) => JSON.stringify({
-                passed: passes.length, serious: violations.filter(({impact}) => ['serious', 'critical'].includes(impact))
+                passed: passes.length, found: violations
                   .map(({id, nodes}) => `${id}: ${nodes.slice(0, 3).map(node => node.html.slice(0, 200)).join(' | ')}`)}))"""))
             self.assertGreater(found["passed"], 20)
-            self.assertEqual(found["serious"], [], name)
+            self.assertEqual(found["found"], [], name)
         b.size(*VIEWS["desktop"][:3])
         b.scheme("light")
         b.value("document.querySelector('#lanes button').click()")
