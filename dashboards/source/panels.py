@@ -17,6 +17,34 @@ PREEMPTED = OPERATOR_OF_JOB + ', cause="Preemption"'
 FAILED = OPERATOR_OF_JOB + ', cause="Failure"'
 OPERATOR = 'job=~"$job", instance=~"$instance"'
 
+# Where links lead. The chart puts the addresses at which a reader finds these pages in their places.
+ALERTS_PAGE = "docs/alerts.md"
+JOBS_PAGE = "docs/page.md"
+# By the title of a panel, the alerts that watch what it shows.
+ALERTS = {
+    "Audits": ("SwarmJobWorkerErrs",),
+    "Cache silence": ("SwarmOperatorCacheStale",),
+    "Checkpoint failures": ("SwarmJobCheckpointsFail",),
+    "Checkpoints": ("SwarmJobCheckpointsFail",),
+    "Conditions": ("SwarmJobFailed", "SwarmJobRejected", "SwarmJobNotReady", "SwarmJobWithoutCapacity"),
+    "Dollars": ("SwarmJobBudgetLow",),
+    "Errors": ("SwarmOperatorReconcileErrors",),
+    "Failures": ("SwarmJobWorkersFail",),
+    "Goodput": ("SwarmJobGoodputLow",),
+    "Jobs without capacity": ("SwarmJobWithoutCapacity",),
+    "Leader": ("SwarmOperatorWithoutLeader",),
+    "Leaders": ("SwarmOperatorWithoutLeader",),
+    "Pods by pool": ("SwarmJobWorkersIdle",),
+    "Pods that ended": ("SwarmJobWorkersFail",),
+    "Reconcile errors": ("SwarmOperatorReconcileErrors",),
+    "Rollbacks": ("SwarmJobRollsBack",),
+    "Silence of trainers": ("SwarmJobTrainerSilent",),
+    "Steps": ("SwarmJobStalled", "SwarmJobLossNotFinite"),
+    "Unfinished work": ("SwarmOperatorQueueStuck",),
+    "Workers missing": ("SwarmJobWorkersMissing",),
+    "Workers wanted and ready": ("SwarmJobWorkersMissing",),
+}
+
 
 def rate(metric, selector=OF_JOB):
     return f"rate({metric}{{{selector}}}[$__rate_interval])"
@@ -35,6 +63,25 @@ def quantile(q, metric, by=(), selector=OF_JOB, over=rate):
     """`over`: rate, or increase for one number of the time that the dashboard shows."""
     labels = ", ".join(["le", *by])
     return f"histogram_quantile({q}, sum by ({labels}) ({over(metric + '_bucket', selector)}))"
+
+
+def _links_of_job(namespace, swarmjob):
+    """From what is shown of a job to its dashboard, and to its row on the page of all jobs; the arguments are
+    Grafana's words for its names."""
+    return [
+        {"title": "Dashboard of the job", "targetBlank": False,
+         "url": "/d/swarmjob-job?${datasource:queryparam}&${__url_time_range}"
+                f"&var-namespace={namespace}&var-swarmjob={swarmjob}"},
+        {"title": "The job on the page of all jobs", "targetBlank": True, "url": f"{JOBS_PAGE}#{namespace}/{swarmjob}"},
+    ]
+
+
+def _links_of_legend(legends):
+    """Those of lines of which each is a job's, by what their legends say."""
+    for label in ("namespace", "job_namespace"):
+        if all(legend == f"{{{{{label}}}}}/{{{{swarmjob}}}}" for legend in legends):
+            return {"links": _links_of_job(f"${{__field.labels.{label}}}", "${__field.labels.swarmjob}")}
+    return {}
 
 
 def _targets(queries, instant):
@@ -58,6 +105,8 @@ def _panel(kind, title, description, unit, queries, width, height, instant=False
         "description": description,
         "datasource": DATASOURCE,
         "gridPos": {"w": width, "h": height},
+        **({"links": [{"title": f"Alert {alert}", "type": "link", "targetBlank": True, "url": f"{ALERTS_PAGE}#{alert.lower()}"}
+                      for alert in ALERTS[title]]} if title in ALERTS else {}),
         "targets": _targets(queries, instant),
         "fieldConfig": {"defaults": {"unit": unit}, "overrides": []},
     }
@@ -99,6 +148,7 @@ def series(title, description, unit, *queries, width=8, stacked=False, minimum=0
     }
     if minimum is not None and not logarithmic:
         defaults["min"] = minimum
+    defaults.update(_links_of_legend([target["legendFormat"] for target in panel["targets"]]))
     panel["options"] = {
         "legend": {"displayMode": "list", "placement": "bottom", "showLegend": True},
         "tooltip": {"mode": "multi", "sort": "desc"},
@@ -145,6 +195,10 @@ def table(title, description, *columns, by, width=24, height=8):
         {"matcher": {"id": "byName", "options": header}, "properties": [{"id": "unit", "value": unit}]}
         for header, unit, _ in columns
     ]
+    if set(by) == {"namespace", "swarmjob"}:
+        panel["fieldConfig"]["overrides"].append({
+            "matcher": {"id": "byName", "options": "swarmjob"},
+            "properties": [{"id": "links", "value": _links_of_job("${__data.fields.namespace}", "${__data.fields.swarmjob}")}]})
     panel["options"] = {"showHeader": True, "cellHeight": "sm"}
     return panel
 

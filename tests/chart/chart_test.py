@@ -443,6 +443,15 @@ class Monitoring(unittest.TestCase):
                          {f"swarmjob-{path.name}": json.loads(path.read_text())
                           for path in (ROOT / "dashboards").glob("*.json")})
 
+    def test_the_dashboards_lead_to_the_pages_that_the_values_name(self):
+        alerts, jobs = "https://wiki.example.com/alerts", "https://jobs.example.com/"
+        maps = of_kind(render({"dashboards.enabled": True, "dashboards.pageUrl": jobs,
+                               "metrics.prometheusRule.runbookUrl": alerts}), "ConfigMap")
+        text = "".join(text for each in maps for text in each["data"].values())
+        self.assertNotIn('"docs/', text)
+        self.assertIn(f'"url": "{alerts}#swarmjobrollsback"', text)
+        self.assertIn(f'"url": "{jobs}#${{__field.labels.namespace}}/${{__field.labels.swarmjob}}"', text)
+
 
 class Notes(unittest.TestCase):
     def notes(self, values):

@@ -210,6 +210,46 @@ class Alerts(unittest.TestCase):
                 self.assertIn(f"runbook_url: docs/alerts.md#{alert.lower()}\n", (DASHBOARDS / "alerts.yaml").read_text())
                 self.assertIn(f"\n## {alert}\n", page)
 
+    def test_each_panel_that_leads_to_an_alert_shows_what_it_watches(self):
+        rules = {rule.split()[0]: rule.partition("\n        labels:")[0]
+                 for rule in (DASHBOARDS / "alerts.yaml").read_text().split("- alert: ")[1:]}
+        led = set()
+        for name, dashboard in dashboards().items():
+            for panel in panels(dashboard):
+                for link in panel.get("links", []):
+                    with self.subTest(name, panel=panel["title"]):
+                        page, _, anchor = link["url"].partition("#")
+                        alert = link["title"].removeprefix("Alert ")
+                        self.assertEqual((page, anchor), ("docs/alerts.md", alert.lower()))
+                        shown = set().union(*(metrics_in(target["expr"]) for target in panel["targets"]))
+                        self.assertTrue(shown & set(metrics_in(rules[alert])), alert)
+                        led.add(alert)
+        self.assertGreater(len(led), 12)
+
+    def test_what_is_shown_of_a_job_leads_to_its_dashboard_and_to_its_page(self):
+        known = {dashboard["uid"] for dashboard in dashboards().values()}
+        leading = 0
+        for name, dashboard in dashboards().items():
+            variables = {variable["name"] for variable in dashboard["templating"]["list"]}
+            for panel in panels(dashboard):
+                config = panel["fieldConfig"]
+                links = [*config["defaults"].get("links", []), *(
+                    link for override in config["overrides"] for each in override["properties"] if each["id"] == "links"
+                    for link in each["value"])]
+                leading += bool(links)
+                labels = set().union(*(re.findall(r"\bby \(([^)]*)\)", target["expr"]) for target in panel["targets"]))
+                for link in links:
+                    with self.subTest(name, panel=panel["title"]):
+                        if uid := re.match(r"/d/([\w-]+)\?", link["url"]):
+                            self.assertIn(uid[1], known)
+                        else:
+                            self.assertTrue(link["url"].startswith("docs/page.md#$"))
+                        for variable in re.findall(r"\$\{(\w+):queryparam\}", link["url"]):
+                            self.assertIn(variable, variables)
+                        for label in re.findall(r"__(?:field\.labels|data\.fields)\.(\w+)", link["url"]):
+                            self.assertTrue(not labels or any(label in group for group in labels), label)
+        self.assertGreater(leading, 5)
+
     def test_the_page_lists_each_with_its_severity_and_its_time_in_their_order(self):
         rules = (DASHBOARDS / "alerts.yaml").read_text().split("- alert: ")[1:]
         listed = re.findall(r"^\| \[(\w+)\]\(#(\w+)\) \| (\w+) \| ([\w ]+) \|$", (ROOT / "docs/alerts.md").read_text(),
