@@ -97,7 +97,8 @@ TEST(WorkerFlagsTest, EveryOptionIsReadAsItWasWritten) {
     const std::size_t begin = line.find_first_not_of(' ');
     options += begin != line.npos && line.compare(begin, 2, "--") == 0 ? 1 : 0;
   }
-  EXPECT_EQ(ToArguments(all).size(), options - 2) << "all but --version and --devices";
+  EXPECT_EQ(ToArguments(all).size(), options - 3)
+      << "all but --version, --completion and --devices";
 }
 
 TEST(WorkerFlagsTest, TheEnvironmentTellsTheRegionOfAPodThatKnowsIt) {
@@ -154,6 +155,17 @@ TEST(WorkerFlagsTest, ALauncherHasAListOfDevices) {
   EXPECT_THAT(RefusalOf({"--devices=cpu,cpu", "--device=cuda:0"}), HasSubstr("not both"));
   EXPECT_THAT(RefusalOf({"--devices=cpu,cpu", "--metrics-listen=127.0.0.1:0"}),
               HasSubstr("needs --metrics-address-file"));
+}
+
+TEST(WorkerFlagsTest, AShellGetsAScriptThatCompletesTheFlagsAndTheirChoices) {
+  const auto bash = ParseWorkerFlags({"--completion=bash"});
+  ASSERT_TRUE(bash.ok()) << bash.status().ToString();
+  EXPECT_THAT(bash->print, HasSubstr("complete -o default -F _swarm_worker swarm-worker\n"));
+  EXPECT_THAT(bash->print, HasSubstr("' --role') offer='trainer stage' ;;"));
+  EXPECT_THAT(bash->print, HasSubstr("--profile"));
+  EXPECT_THAT(ParseWorkerFlags({"--completion", "fish"})->print,
+              HasSubstr("complete -c swarm-worker -n \"__swarm_worker_at ''\" -l role -x -a"));
+  EXPECT_THAT(RefusalOf({"--completion=csh"}), HasSubstr("--completion"));
 }
 
 TEST(WorkerFlagsTest, EachRoleHasOptionsThatItNeeds) {
