@@ -96,6 +96,10 @@ Status Trainer::CheckReady(Duration limit) {
 }
 
 void Trainer::OnMessage(const WorkerId& from, Lane lane, net::Envelope envelope) {
+  if (protocol::IsOnlooker(from) && !protocol::IsOfOnlooker(envelope.message)) {
+    LOG_DEBUG("refused from {}: an onlooker takes no part", from.value);
+    return;
+  }
   if (const auto* beat = std::get_if<protocol::Heartbeat>(&envelope.message);
       lane == Lane::kData && beat != nullptr) {
     // The same beat on another connection, from which only the life of its sender is taken.

@@ -70,8 +70,10 @@ void DetourEndpoint::OnMessage(const WorkerId& from, Lane lane, Envelope envelop
     handler_->OnMessage(from, lane, std::move(envelope));
     return;
   }
+  // Only workers stand in for each other: an onlooker would speak as one by this.
+  const bool of_workers = !protocol::IsOnlooker(from) && !protocol::IsOnlooker(relayed->from);
   auto message = DecodeHeader(std::as_bytes(std::span(relayed->header)));
-  if (!message.ok() || !IsData(*message)) {
+  if (!of_workers || !message.ok() || !IsData(*message)) {
     ++refused_;
     return;
   }

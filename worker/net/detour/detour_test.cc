@@ -79,5 +79,19 @@ TEST_F(DetourEndpointTest, ControlIsNeverRelayed) {
   EXPECT_EQ(b_->traffic().messages_refused, 2u);
 }
 
+TEST_F(DetourEndpointTest, AnOnlookerCannotSpeakAsAWorker) {
+  const WorkerId observer("observer/1");
+  Recorder heard;
+  const auto onlooker = Make(observer, &heard);
+  onlooker->Connect(kB, b_->addresses());
+  ASSERT_TRUE(heard.WaitForEvent("up b"));
+  const auto header = EncodeHeader(protocol::ReduceChunk{});
+  ASSERT_TRUE(onlooker->Send(kB, Lane::kData, {protocol::Relayed{kA, kB, *header}, {}}).ok());
+  ASSERT_TRUE(third_->Send(kB, Lane::kData, {protocol::Relayed{observer, kB, *header}, {}}).ok());
+  ASSERT_TRUE(third_->Send(kB, Lane::kData, {protocol::ReduceChunk{.offset = 1}, {}}).ok());
+  ASSERT_TRUE(b_heard_.WaitForEvent("message c"));
+  EXPECT_EQ(b_heard_.EventCount("message a"), 0);
+}
+
 }  // namespace
 }  // namespace swarm::net

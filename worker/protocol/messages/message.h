@@ -23,4 +23,10 @@ using Message =
                  Direct, DirectReply, PeerBeat, Unheard, Detours, Relayed, Awaiting, RosterChange,
                  Links>;
 
+/// Whether an observer or an operator may send it to a trainer: it asks and directs, and takes no
+/// part in the work.
+inline bool IsOfOnlooker(const Message& message) {
+  return std::holds_alternative<Observe>(message) || std::holds_alternative<Direct>(message);
+}
+
 }  // namespace swarm::protocol
