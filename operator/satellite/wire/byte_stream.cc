@@ -1,27 +1,14 @@
 #include "operator/satellite/wire/byte_stream.h"
 
 #include <utility>
-#include <vector>
 
+#include "worker/enrol/service/bytes.h"
 #include "worker/net/grpc/status.h"
 
 namespace swarm::satellite {
 
-std::string TextOf(const grpc::ByteBuffer& bytes) {
-  std::string text;
-  std::vector<grpc::Slice> slices;
-  if (!bytes.Valid() || !bytes.Dump(&slices).ok()) return text;
-  text.reserve(bytes.Length());
-  for (const grpc::Slice& slice : slices) {
-    text.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
-  }
-  return text;
-}
-
-grpc::ByteBuffer BytesOf(const std::string& text) {
-  const grpc::Slice slice(text);
-  return grpc::ByteBuffer(&slice, 1);
-}
+using enrol::BytesOf;
+using enrol::TextOf;
 
 void ByteStream::Start(Events events) {
   events_ = std::move(events);

@@ -21,10 +21,6 @@ namespace swarm::satellite {
 inline constexpr int kMessageBytesMax = 4 << 20;
 inline constexpr std::size_t kQueuedBytesMax = std::size_t{16} << 20;
 
-/// The text of a message that gRPC has received; it has at most kMessageBytesMax.
-std::string TextOf(const grpc::ByteBuffer& bytes);
-grpc::ByteBuffer BytesOf(const std::string& text);
-
 /// Thread-safe. Lives until on_done has returned, even if its owner has let it go.
 class ByteStream : public std::enable_shared_from_this<ByteStream> {
  public:

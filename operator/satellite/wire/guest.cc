@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "operator/satellite/wire/byte_stream.h"
 #include "swarmjob/v1/satellite.pb.h"
+#include "worker/enrol/service/bytes.h"
 #include "worker/enrol/service/home_channel.h"
 #include "worker/net/grpc/process.h"
 #include "worker/net/grpc/status.h"
@@ -52,7 +53,7 @@ Result<EnrolReply> Ask(const HomeAddress& home, const std::optional<identity::Ke
   context.set_deadline(
       std::chrono::system_clock::now() +
       std::chrono::duration_cast<std::chrono::system_clock::duration>(kQuestionLimit));
-  const grpc::ByteBuffer sent = BytesOf(request);
+  const grpc::ByteBuffer sent = enrol::BytesOf(request);
   grpc::ByteBuffer received;
   std::promise<grpc::Status> ended;
   stub.UnaryCall(&context, "/swarmjob.v1.Satellites/" + method, grpc::StubOptions(), &sent,
@@ -60,7 +61,8 @@ Result<EnrolReply> Ask(const HomeAddress& home, const std::optional<identity::Ke
   const Status status = net::FromGrpc(ended.get_future().get());
   if (!status.ok()) return Explained(status, home, *seen);
   pb::EnrolSatelliteReply reply;
-  if (!reply.ParseFromString(TextOf(received))) return DataLoss("home's answer cannot be read");
+  if (!reply.ParseFromString(enrol::TextOf(received)))
+    return DataLoss("home's answer cannot be read");
   return EnrolReply{reply.cluster(), reply.certificate(),
                     std::chrono::seconds(reply.validity_seconds())};
 }

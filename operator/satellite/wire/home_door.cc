@@ -1,6 +1,5 @@
 #include "operator/satellite/wire/home_door.h"
 
-#include <grpc/grpc_security_constants.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 
@@ -15,6 +14,7 @@
 #include "operator/satellite/wire/byte_stream.h"
 #include "swarmjob/v1/satellite.pb.h"
 #include "worker/enrol/service/home_channel.h"
+#include "worker/enrol/service/question.h"
 #include "worker/net/grpc/process.h"
 #include "worker/net/grpc/status.h"
 
@@ -31,15 +31,6 @@ constexpr int kPingMilliseconds = 20000, kPongMilliseconds = 10000;
 constexpr int kIdleMilliseconds = 30000;
 /// Requests of one cluster that are under way.
 constexpr std::size_t kCallsMax = 256;
-
-Caller CallerOf(const grpc::GenericCallbackServerContext& context) {
-  Caller caller{.address = context.peer(), .uris = {}};
-  for (const grpc::string_ref& uri :
-       context.auth_context()->FindPropertyValues(GRPC_PEER_URI_PROPERTY_NAME)) {
-    caller.uris.emplace_back(uri.data(), uri.size());
-  }
-  return caller;
-}
 
 kube::HttpHeaders HeadersOf(const auto& sent) {
   kube::HttpHeaders headers;
@@ -210,26 +201,6 @@ class SatelliteTransport final : public kube::ExchangeTransport {
   std::shared_ptr<Line> line_;  // guarded; null: no satellite is connected
 };
 
-/// One question with one answer.
-class Question final : public grpc::ServerGenericBidiReactor {
- public:
-  using Answer = std::function<Result<std::string>(const std::string& request)>;
-  explicit Question(Answer answer) : answer_(std::move(answer)) { StartRead(&bytes_); }
-
-  void OnReadDone(bool ok) override {
-    if (!ok) return Finish(net::ToGrpc(InvalidArgument("there is no request")));
-    const Result<std::string> answer = answer_(TextOf(bytes_));
-    if (!answer.ok()) return Finish(net::ToGrpc(answer.status()));
-    bytes_ = BytesOf(*answer);
-    StartWriteAndFinish(&bytes_, grpc::WriteOptions(), grpc::Status::OK);
-  }
-  void OnDone() override { delete this; }
-
- private:
-  const Answer answer_;
-  grpc::ByteBuffer bytes_;
-};
-
 std::string ToText(const EnrolReply& reply) {
   pb::EnrolSatelliteReply message;
   message.set_cluster(reply.cluster);
@@ -298,9 +269,9 @@ class HomeDoor::Service final : public grpc::CallbackGenericService {
       grpc::GenericCallbackServerContext* context) override {
     const std::string method = context->method();
     const std::string service = "/swarmjob.v1.Satellites/";
-    const Caller caller = CallerOf(*context);
+    const Caller caller = enrol::CallerOf(*context);
     if (method == service + "Serve") return Serve(context, caller);
-    return new Question(
+    return enrol::AnswerOnce(
         [this, caller, what = method.substr(std::min(service.size(), method.size()))](
             const std::string& text) { return Answer(what, caller, text); });
   }

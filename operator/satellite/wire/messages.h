@@ -5,30 +5,21 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "base/status.h"
 #include "base/time.h"
 #include "operator/kube/transport/http.h"
+#include "worker/enrol/service/messages.h"
 
 namespace swarm::satellite {
 
-struct EnrolRequest {
-  std::string token_id;
-  std::string secret;
-  std::string request;  ///< for a certificate: PKCS#10 in PEM
-};
+using enrol::Caller;
+using enrol::EnrolRequest;
 
 struct EnrolReply {
   std::string cluster;      ///< the name that home gives to the satellite's cluster
   std::string certificate;  ///< PEM
   Duration validity{};      ///< of the certificate, from now on
-};
-
-/// Who calls, as far as home knows.
-struct Caller {
-  std::string address;            ///< for events and logs
-  std::vector<std::string> uris;  ///< in its verified certificate; empty: it has none
 };
 
 /// What home decides. Called on gRPC's threads, several at a time; may wait for the API server.

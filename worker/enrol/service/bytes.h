@@ -1,7 +1,6 @@
-// Messages of protobuf as gRPC's bytes. Private to this folder.
+// Texts of bytes as gRPC's buffers. For the rooms that know gRPC.
 #pragma once
 
-#include <google/protobuf/message_lite.h>
 #include <grpcpp/support/byte_buffer.h>
 
 #include <string>
@@ -9,23 +8,24 @@
 
 namespace swarm::enrol {
 
-/// No message of the service is larger.
+/// No question at home and no answer is larger.
 inline constexpr int kMessageBytesMax = 64 << 10;
 
-inline grpc::ByteBuffer ToBytes(const google::protobuf::MessageLite& message) {
-  const grpc::Slice slice(message.SerializeAsString());
-  return grpc::ByteBuffer(&slice, 1);
-}
-
-/// False: the bytes are no such message.
-inline bool FromBytes(const grpc::ByteBuffer& bytes, google::protobuf::MessageLite* message) {
-  std::vector<grpc::Slice> slices;
-  if (!bytes.Valid() || !bytes.Dump(&slices).ok()) return false;
+/// What gRPC has received, which has the bound of its channel or server.
+inline std::string TextOf(const grpc::ByteBuffer& bytes) {
   std::string text;
+  std::vector<grpc::Slice> slices;
+  if (!bytes.Valid() || !bytes.Dump(&slices).ok()) return text;
+  text.reserve(bytes.Length());
   for (const grpc::Slice& slice : slices) {
     text.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
   }
-  return message->ParseFromString(text);
+  return text;
+}
+
+inline grpc::ByteBuffer BytesOf(const std::string& text) {
+  const grpc::Slice slice(text);
+  return grpc::ByteBuffer(&slice, 1);
 }
 
 }  // namespace swarm::enrol

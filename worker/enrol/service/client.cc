@@ -2,6 +2,7 @@
 
 #include <grpcpp/generic/generic_stub.h>
 
+#include <algorithm>
 #include <future>
 #include <utility>
 
@@ -17,6 +18,15 @@ namespace {
 
 namespace pb = ::swarmjob::v1;
 
+/// Whether a name of home's may become a part of a file's name on this machine.
+bool IsPlainName(const std::string& name) {
+  return !name.empty() && name.size() <= 253 && name[0] != '.' &&
+         std::ranges::all_of(name, [](char c) {
+           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                  c == '-' || c == '_' || c == '.';
+         });
+}
+
 }  // namespace
 
 template <typename Reply, typename Request>
@@ -29,15 +39,19 @@ Result<Reply> Client::Call(const char* method, const Request& request) {
   context.set_deadline(
       std::chrono::system_clock::now() +
       std::chrono::duration_cast<std::chrono::system_clock::duration>(options_.limit));
-  const grpc::ByteBuffer sent = ToBytes(request);
+  const grpc::ByteBuffer sent = BytesOf(request.SerializeAsString());
   grpc::ByteBuffer received;
   std::promise<grpc::Status> ended;
   stub.UnaryCall(&context, std::string("/swarmjob.v1.Enrolment/") + method, grpc::StubOptions(),
                  &sent, &received,
                  [&ended](grpc::Status status) { ended.set_value(std::move(status)); });
   const Status status = net::FromGrpc(ended.get_future().get());
-  RETURN_IF_ERROR(seen->Refused().WithContext("the server at " + options_.address +
-                                              " is not the home of this job"));
+  if (const Status refused = seen->Refused(); !refused.ok()) {
+    return Status(refused.code(),
+                  "the server at " + options_.address +
+                      " is not the home of this job: " + refused.message() +
+                      "; if another run has its place, ask for a token of that one");
+  }
   if (std::string authority = seen->Authority(); !authority.empty()) {
     authority_ = std::move(authority);
   }
@@ -47,7 +61,7 @@ Result<Reply> Client::Call(const char* method, const Request& request) {
     return lost ? status.WithContext("home at " + options_.address + " does not answer") : status;
   }
   Reply reply;
-  if (!FromBytes(received, &reply)) return DataLoss("home's answer cannot be read");
+  if (!reply.ParseFromString(TextOf(received))) return DataLoss("home's answer cannot be read");
   return reply;
 }
 
@@ -58,6 +72,9 @@ Result<EnrolReply> Client::Enrol(const EnrolRequest& request) {
   sent.set_request(request.request);
   ASSIGN_OR_RETURN(const auto reply, Call<pb::EnrolReply>("Enrol", sent));
   RETURN_IF_ERROR(identity::CheckSigned(reply.certificate(), authority_));
+  if (!IsPlainName(reply.worker()) || !IsPlainName(reply.job_name())) {
+    return DataLoss("home's answer has a name that cannot be one of a folder");
+  }
   return EnrolReply{
       reply.worker(),  reply.certificate(), std::chrono::seconds(reply.validity_seconds()),
       reply.job_uid(), reply.job_name(),    reply.trainer(),

@@ -29,7 +29,8 @@ class Client {
   /// As whom to call from now on; without this, the caller is nobody.
   void SetIdentity(identity::KeyPair identity) { identity_ = std::move(identity); }
 
-  /// Also checks that the certificate is signed by the authority.
+  /// Also checks that the certificate is signed by the authority, and that the names in the reply
+  /// can be parts of the names of files. Errors besides: kDataLoss.
   Result<EnrolReply> Enrol(const EnrolRequest& request);
   Result<RefreshReply> Refresh(const std::string& request);
   Result<std::string> CreateToken(const TokenTerms& terms);

@@ -1,6 +1,5 @@
 #include "worker/enrol/service/server.h"
 
-#include <grpc/grpc_security_constants.h>
 #include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
@@ -12,43 +11,25 @@
 #include "swarmjob/v1/enrolment.pb.h"
 #include "worker/enrol/service/bytes.h"
 #include "worker/enrol/service/home_channel.h"
+#include "worker/enrol/service/question.h"
 #include "worker/net/grpc/process.h"
-#include "worker/net/grpc/status.h"
 
 namespace swarm::enrol {
 namespace {
 
 namespace pb = ::swarmjob::v1;
 
-using Bytes = grpc::ByteBuffer;
 /// Answers one call.
-using Method = std::function<Result<Bytes>(const Caller& caller, const Bytes& request)>;
+using Method = std::function<Result<std::string>(const Caller& caller, const std::string& request)>;
 
 /// A caller does not hold a connection for longer: it has one short call to make.
 constexpr int kConnectionMilliseconds = 30000;
 constexpr int kHandshakeMilliseconds = 10000;
 
-/// "10.0.0.7" of "ipv4:10.0.0.7:4711", "fd00::7" of "ipv6:%5Bfd00::7%5D:4711".
-std::string AddressOf(std::string peer) {
-  peer.erase(0, peer.find(':') + 1);
-  peer.erase(std::min(peer.rfind(':'), peer.size()));
-  if (peer.starts_with("%5B")) peer = peer.substr(3, peer.rfind("%5D") - 3);
-  return peer;
-}
-
-Caller CallerOf(const grpc::GenericCallbackServerContext& context) {
-  Caller caller{.address = AddressOf(context.peer()), .uris = {}};
-  for (const grpc::string_ref& uri :
-       context.auth_context()->FindPropertyValues(GRPC_PEER_URI_PROPERTY_NAME)) {
-    caller.uris.emplace_back(uri.data(), uri.size());
-  }
-  return caller;
-}
-
 template <typename Request>
-Result<Request> Parse(const Bytes& bytes) {
+Result<Request> Parse(const std::string& bytes) {
   Request request;
-  if (!FromBytes(bytes, &request)) return InvalidArgument("the request cannot be read");
+  if (!request.ParseFromString(bytes)) return InvalidArgument("the request cannot be read");
   return request;
 }
 
@@ -62,7 +43,7 @@ std::uint64_t WholeSeconds(Duration duration) {
       std::chrono::duration_cast<std::chrono::seconds>(duration).count());
 }
 
-Result<Bytes> Enrol(Desk& desk, const Caller& caller, const Bytes& bytes) {
+Result<std::string> Enrol(Desk& desk, const Caller& caller, const std::string& bytes) {
   ASSIGN_OR_RETURN(const auto request, Parse<pb::EnrolRequest>(bytes));
   ASSIGN_OR_RETURN(const EnrolReply reply,
                    desk.Enrol(caller, {request.token_id(), request.secret(), request.request()}));
@@ -74,29 +55,29 @@ Result<Bytes> Enrol(Desk& desk, const Caller& caller, const Bytes& bytes) {
   answer.set_job_name(reply.job_name);
   answer.set_trainer(reply.trainer);
   answer.set_seen_as(reply.seen_as);
-  return ToBytes(answer);
+  return answer.SerializeAsString();
 }
 
-Result<Bytes> Refresh(Desk& desk, const Caller& caller, const Bytes& bytes) {
+Result<std::string> Refresh(Desk& desk, const Caller& caller, const std::string& bytes) {
   ASSIGN_OR_RETURN(const auto request, Parse<pb::RefreshRequest>(bytes));
   ASSIGN_OR_RETURN(const RefreshReply reply, desk.Refresh(caller, request.request()));
   pb::RefreshReply answer;
   answer.set_certificate(reply.certificate);
   answer.set_validity_seconds(WholeSeconds(reply.validity));
   for (const std::string& worker : reply.revoked) answer.add_revoked(worker);
-  return ToBytes(answer);
+  return answer.SerializeAsString();
 }
 
-Result<Bytes> CreateToken(Desk& desk, const Caller& caller, const Bytes& bytes) {
+Result<std::string> CreateToken(Desk& desk, const Caller& caller, const std::string& bytes) {
   ASSIGN_OR_RETURN(const auto request, Parse<pb::CreateTokenRequest>(bytes));
   pb::CreateTokenReply answer;
   ASSIGN_OR_RETURN(
       *answer.mutable_token(),
       desk.CreateToken(caller, {SecondsOf(request.lifetime_seconds()), request.uses()}));
-  return ToBytes(answer);
+  return answer.SerializeAsString();
 }
 
-Result<Bytes> ListTokens(Desk& desk, const Caller& caller, const Bytes& bytes) {
+Result<std::string> ListTokens(Desk& desk, const Caller& caller, const std::string& bytes) {
   RETURN_IF_ERROR(Parse<pb::ListTokensRequest>(bytes).status());
   ASSIGN_OR_RETURN(const std::vector<TokenStatus> tokens, desk.ListTokens(caller));
   pb::ListTokensReply answer;
@@ -108,41 +89,16 @@ Result<Bytes> ListTokens(Desk& desk, const Caller& caller, const Bytes& bytes) {
     each->set_seconds_left(ToSeconds(token.time_left));
     for (const std::string& worker : token.workers) each->add_workers(worker);
   }
-  return ToBytes(answer);
+  return answer.SerializeAsString();
 }
 
-Result<Bytes> Revoke(Desk& desk, const Caller& caller, const Bytes& bytes) {
+Result<std::string> Revoke(Desk& desk, const Caller& caller, const std::string& bytes) {
   ASSIGN_OR_RETURN(const auto request, Parse<pb::RevokeRequest>(bytes));
   ASSIGN_OR_RETURN(const std::vector<std::string> workers, desk.Revoke(caller, request.name()));
   pb::RevokeReply answer;
   for (const std::string& worker : workers) answer.add_workers(worker);
-  return ToBytes(answer);
+  return answer.SerializeAsString();
 }
-
-/// One call: reads the request, asks, and writes the answer.
-class Call final : public grpc::ServerGenericBidiReactor {
- public:
-  Call(const Method* method, Caller caller) : method_(method), caller_(std::move(caller)) {
-    if (method_ == nullptr) {
-      Finish(net::ToGrpc(Unimplemented("the enrolment service has no such method")));
-    } else {
-      StartRead(&request_);
-    }
-  }
-  void OnReadDone(bool ok) override {
-    if (!ok) return Finish(net::ToGrpc(InvalidArgument("there is no request")));
-    Result<Bytes> answer = (*method_)(caller_, request_);
-    if (!answer.ok()) return Finish(net::ToGrpc(answer.status()));
-    answer_ = *std::move(answer);
-    StartWriteAndFinish(&answer_, grpc::WriteOptions(), grpc::Status::OK);
-  }
-  void OnDone() override { delete this; }
-
- private:
-  const Method* const method_;
-  const Caller caller_;
-  Bytes request_, answer_;
-};
 
 }  // namespace
 
@@ -151,7 +107,7 @@ class Server::Service final : public grpc::CallbackGenericService {
   explicit Service(Desk* desk) {
     const auto add = [&](const std::string& name, auto* answer) {
       methods_["/swarmjob.v1.Enrolment/" + name] = [desk, answer](const Caller& caller,
-                                                                  const Bytes& request) {
+                                                                  const std::string& request) {
         return answer(*desk, caller, request);
       };
     };
@@ -186,7 +142,13 @@ class Server::Service final : public grpc::CallbackGenericService {
   grpc::ServerGenericBidiReactor* CreateReactor(
       grpc::GenericCallbackServerContext* context) override {
     const auto method = methods_.find(context->method());
-    return new Call(method == methods_.end() ? nullptr : &method->second, CallerOf(*context));
+    if (method == methods_.end()) {
+      return AnswerOnce([](const std::string&) -> Result<std::string> {
+        return Unimplemented("the enrolment service has no such method");
+      });
+    }
+    return AnswerOnce([caller = CallerOf(*context), &method = method->second](
+                          const std::string& request) { return method(caller, request); });
   }
 
  private:

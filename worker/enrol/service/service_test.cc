@@ -33,7 +33,7 @@ class RecordingDesk final : public Desk {
     if (request.secret != "sesame") return PermissionDenied("no such token");
     ASSIGN_OR_RETURN(std::string certificate, Sign(request.request));
     return EnrolReply{"joined-3", certificate, std::chrono::hours(1), "7",
-                      "tiny",     "h:1",       caller.address};
+                      job_name,   "h:1",       caller.address};
   }
   Result<RefreshReply> Refresh(const Caller& caller, const std::string& request) override {
     last = caller;
@@ -58,6 +58,7 @@ class RecordingDesk final : public Desk {
   }
 
   Caller last;
+  std::string job_name = "tiny";
 
  private:
   Result<std::string> Sign(const std::string& request) const {
@@ -102,6 +103,15 @@ TEST_F(EnrolmentServiceTest, AMachineThatKnowsAFingerprintAndASecretGetsACertifi
   EXPECT_TRUE(identity::CheckPair({reply->certificate, asked_.key}, "its", "key").ok());
   EXPECT_EQ(machine.authority(), authority_.pair().certificate);
   EXPECT_THAT(desk_.last.uris, IsEmpty());
+}
+
+TEST_F(EnrolmentServiceTest, AHomeCannotLeadAMachineToAnotherFolder) {
+  for (const char* name : {"../elsewhere", "a/b", "", "."}) {
+    desk_.job_name = name;
+    EXPECT_EQ(Caller().Enrol({"5f2c", "sesame", asked_.request}).status().code(),
+              StatusCode::kDataLoss)
+        << name;
+  }
 }
 
 TEST_F(EnrolmentServiceTest, TheDesksRefusalReachesTheMachine) {

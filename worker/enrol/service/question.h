@@ -1,0 +1,24 @@
+// A call at home with one question and one answer. For the rooms that know gRPC.
+#pragma once
+
+#include <grpcpp/generic/async_generic_service.h>
+
+#include <functional>
+#include <string>
+
+#include "base/status.h"
+#include "worker/enrol/service/messages.h"
+
+namespace swarm::enrol {
+
+/// Who has made the call.
+Caller CallerOf(const grpc::GenericCallbackServerContext& context);
+
+/// The encoded answer to an encoded question.
+using Answer = std::function<Result<std::string>(const std::string& question)>;
+
+/// Reads the question, which has at most kMessageBytesMax, asks `answer`, and ends the call with
+/// what it returns. Deletes itself then. `answer` runs on a thread of gRPC.
+grpc::ServerGenericBidiReactor* AnswerOnce(Answer answer);
+
+}  // namespace swarm::enrol
