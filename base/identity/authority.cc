@@ -170,16 +170,32 @@ Result<JobAuthority> JobAuthority::Load(const std::string& job_uid, const KeyPai
       std::make_unique<State>(State{job_uid, pair, std::move(key), std::move(certificate)}));
 }
 
-Result<KeyPair> JobAuthority::Issue(const std::string& name, const std::string& uri) const {
-  if (!IsPlainUri(uri)) return InvalidArgument("\"" + uri + "\" cannot stand in a certificate");
+namespace {
+
+/// A key of its own, in a certificate that `issuer` signs.
+Result<KeyPair> MakePair(const Subject& subject, X509* issuer, EVP_PKEY* issuer_key) {
+  if (!IsPlainUri(subject.uri)) {
+    return InvalidArgument("\"" + subject.uri + "\" cannot stand in a certificate");
+  }
   ASSIGN_OR_RETURN(Key key, MakeKey());
   ASSIGN_OR_RETURN(Certificate certificate,
-                   MakeCertificate({name, /*is_authority=*/false, uri}, key.get(),
-                                   state_->certificate.get(), state_->key.get()));
+                   MakeCertificate(subject, key.get(), issuer, issuer_key));
   KeyPair pair;
   ASSIGN_OR_RETURN(pair.certificate, ToPem(certificate.get()));
   ASSIGN_OR_RETURN(pair.key, ToPem(key.get()));
   return pair;
+}
+
+}  // namespace
+
+Result<KeyPair> JobAuthority::Issue(const std::string& name, const std::string& uri) const {
+  return MakePair({name, /*is_authority=*/false, uri}, state_->certificate.get(),
+                  state_->key.get());
+}
+
+Result<KeyPair> JobAuthority::IssueHome() const {
+  return MakePair({"home", /*is_authority=*/false, HomeUri(job_uid()), kAuthorityValidity},
+                  state_->certificate.get(), state_->key.get());
 }
 
 Result<std::string> JobAuthority::Sign(const std::string& request, const std::string& name,

@@ -51,6 +51,9 @@ class JobAuthority {
   /// Makes a key and a certificate with the identity `uri`; `name` is for people.
   /// Errors: kInvalidArgument (a uri with anything but letters, digits and -._~:/), kInternal.
   Result<KeyPair> Issue(const std::string& name, const std::string& uri) const;
+  /// That of home, which lasts as long as the authority: home has the authority's key in the same
+  /// memory, and serves longer than a certificate of Issue is valid.
+  Result<KeyPair> IssueHome() const;
   /// The same for a key that stays where it is: of `request` (PKCS#10 in PEM) only the key counts.
   /// Returns the certificate.
   /// Errors: kInvalidArgument (as Issue; no request, or not signed with its key, or not P-256).

@@ -31,6 +31,17 @@ TEST(JobAuthorityTest, OutlivesItsLeavesByFar) {
   EXPECT_GT(root->not_after - leaf->not_after, std::chrono::hours(9 * 365 * 24));
 }
 
+TEST(JobAuthorityTest, HomesCertificateLastsAsLongAsTheAuthority) {
+  const JobAuthority authority = MadeAuthority("7");
+  const auto home = authority.IssueHome();
+  ASSERT_TRUE(home.ok()) << home.status().ToString();
+  const auto facts = ReadCertificate(home->certificate, "home's");
+  ASSERT_TRUE(facts.ok());
+  EXPECT_EQ(facts->uris, std::vector{HomeUri("7")});
+  EXPECT_GT(facts->not_after, std::chrono::system_clock::now() + std::chrono::hours(9 * 365 * 24));
+  EXPECT_TRUE(CheckPair(*home, "its", "key").ok());
+}
+
 TEST(JobAuthorityTest, IsNotLoadedFromWhatIsNone) {
   const JobAuthority authority = MadeAuthority("7"), other = MadeAuthority("8");
   const auto leaf = authority.Issue("trainer", TrainerUri("7"));

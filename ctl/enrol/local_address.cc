@@ -5,9 +5,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 #include <memory>
 
 namespace swarm::ctl {
@@ -18,7 +20,7 @@ struct FreeAddresses {
 };
 
 /// Empty, with errno: there is no way to `to`.
-std::string SourceOf(const addrinfo& to) {
+std::string OwnAddressTo(const addrinfo& to) {
   const int fd = ::socket(to.ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (fd < 0) return "";
   sockaddr_storage own{};
@@ -47,9 +49,20 @@ Result<std::string> LocalAddressTo(const std::string& dial) {
   const std::unique_ptr<addrinfo, FreeAddresses> addresses(found);
   if (error != 0) return Unavailable(host + " has no address: " + ::gai_strerror(error));
   for (const addrinfo* each = addresses.get(); each != nullptr; each = each->ai_next) {
-    if (std::string source = SourceOf(*each); !source.empty()) return source;
+    if (std::string source = OwnAddressTo(*each); !source.empty()) return source;
   }
   return Unavailable("there is no way to " + dial + ": " + std::strerror(errno));
+}
+
+std::string SourceOf(const std::string& address) {
+  in6_addr six{};
+  if (::inet_pton(AF_INET6, address.c_str(), &six) != 1 || IN6_IS_ADDR_V4MAPPED(&six)) {
+    return address;
+  }
+  std::fill(std::begin(six.s6_addr) + 8, std::end(six.s6_addr), 0);
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  ::inet_ntop(AF_INET6, &six, text.data(), text.size());
+  return std::string(text.data()) + "/64";
 }
 
 }  // namespace swarm::ctl

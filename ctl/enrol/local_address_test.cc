@@ -12,6 +12,15 @@ TEST(LocalAddressTest, IsThatFromWhichPacketsGo) {
   EXPECT_EQ(*address, "127.0.0.1");
 }
 
+TEST(LocalAddressTest, ACustomersAddressesOfIPv6AreOneSource) {
+  EXPECT_EQ(SourceOf("2001:db8:1:2:3:4:5:6"), "2001:db8:1:2::/64");
+  EXPECT_EQ(SourceOf("2001:db8:1:2::9"), "2001:db8:1:2::/64");
+  EXPECT_NE(SourceOf("2001:db8:1:3::9"), "2001:db8:1:2::/64");
+  EXPECT_EQ(SourceOf("203.0.113.5"), "203.0.113.5");
+  EXPECT_EQ(SourceOf("::ffff:203.0.113.5"), "::ffff:203.0.113.5");
+  EXPECT_EQ(SourceOf("no address"), "no address");
+}
+
 TEST(LocalAddressTest, AHostWithoutAddressIsNamed) {
   const auto address = LocalAddressTo("[no address]:7400");
   EXPECT_EQ(address.status().code(), StatusCode::kUnavailable);

@@ -10,6 +10,7 @@
 #include "base/identity/trust.h"
 #include "base/short_time.h"
 #include "ctl/enrol/listed.h"
+#include "ctl/enrol/local_address.h"
 #include "worker/enrol/register.h"
 #include "worker/enrol/service/server.h"
 #include "worker/enrol/token.h"
@@ -35,8 +36,7 @@ class RunHome final : public Home, public enrol::Desk {
   Status Open() {
     if (!events_file_) return Unavailable("cannot write " + options_.events_file.string());
     RETURN_IF_ERROR(WriteFile(options_.revoked_file, "", 0600));
-    ASSIGN_OR_RETURN(const identity::KeyPair pair,
-                     authority_.Issue("home", identity::HomeUri(options_.job_uid)));
+    ASSIGN_OR_RETURN(const identity::KeyPair pair, authority_.IssueHome());
     ASSIGN_OR_RETURN(
         auto server,
         enrol::Server::Start({options_.listen, authority_.pair().certificate, pair}, this));
@@ -58,7 +58,8 @@ class RunHome final : public Home, public enrol::Desk {
                                   const enrol::EnrolRequest& request) override {
     const std::lock_guard lock(mutex_);
     const auto worker = register_.Enrol(
-        {request.token_id, identity::Sha256(request.secret), caller.address}, Clock::now());
+        {request.token_id, identity::Sha256(request.secret), SourceOf(caller.address)},
+        Clock::now());
     if (!worker.ok()) {
       // Whoever has to wait is not told about again: events must not fill the disk.
       if (worker.status().code() != StatusCode::kResourceExhausted) {

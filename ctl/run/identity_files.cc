@@ -32,4 +32,22 @@ Result<IdentityFiles> WriteIdentity(const identity::JobAuthority& authority,
   return files;
 }
 
+Result<IdentityFiles> RunIdentities::Write(const std::string& name, const std::string& uri,
+                                           WallTime now) {
+  ASSIGN_OR_RETURN(IdentityFiles files, WriteIdentity(authority_, name, uri, directory_));
+  written_[name] = {uri, now};
+  return files;
+}
+
+Status RunIdentities::RenewDue(WallTime now) {
+  Status failed;
+  for (auto& [name, written] : written_) {
+    if (now - written.at < identity::kLeafValidity / 2) continue;
+    const Status status = WriteIdentity(authority_, name, written.uri, directory_).status();
+    if (!status.ok()) failed = status;
+    written.at = now;
+  }
+  return failed;
+}
+
 }  // namespace swarm::ctl

@@ -2,8 +2,11 @@
 // each run; its key never leaves the memory of swarmctl.
 #pragma once
 
+#include <chrono>
 #include <filesystem>
+#include <map>
 #include <string>
+#include <utility>
 
 #include "base/identity/authority.h"
 #include "base/status.h"
@@ -22,5 +25,30 @@ struct IdentityFiles {
 Result<IdentityFiles> WriteIdentity(const identity::JobAuthority& authority,
                                     const std::string& name, const std::string& uri,
                                     const std::filesystem::path& directory);
+
+/// Those of a run's programs, which are made anew before they end: a run may last longer.
+class RunIdentities {
+ public:
+  using WallTime = std::chrono::system_clock::time_point;
+
+  /// `authority` outlives this.
+  RunIdentities(const identity::JobAuthority& authority, std::filesystem::path directory)
+      : authority_(authority), directory_(std::move(directory)) {}
+
+  /// As WriteIdentity.
+  Result<IdentityFiles> Write(const std::string& name, const std::string& uri, WallTime now);
+  /// Replaces the files whose certificates have half of their time left. Programs that run take
+  /// them within seconds. Errors: as WriteIdentity; the others are replaced nevertheless.
+  Status RenewDue(WallTime now);
+
+ private:
+  struct Written {
+    std::string uri;
+    WallTime at;
+  };
+  const identity::JobAuthority& authority_;
+  const std::filesystem::path directory_;
+  std::map<std::string, Written> written_;  // by name
+};
 
 }  // namespace swarm::ctl

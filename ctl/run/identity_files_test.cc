@@ -111,6 +111,20 @@ TEST_F(IdentityTest, ItIsValidForAWeek) {
             X509_V_ERR_CERT_HAS_EXPIRED);
 }
 
+TEST_F(IdentityTest, ARunThatLastsLongerGetsNewOnesBeforeTheyEnd) {
+  const JobAuthority authority = identity::MadeAuthority("1");
+  RunIdentities identities(authority, folder_.path() / "tls");
+  const auto begun = std::chrono::system_clock::now();
+  const auto files = identities.Write("worker-0", WorkerUri("1", "worker-0"), begun);
+  ASSERT_TRUE(files.ok()) << files.status().ToString();
+  const std::string first = Content(files->certificate);
+  ASSERT_TRUE(identities.RenewDue(begun + std::chrono::hours(3 * 24)).ok());
+  EXPECT_EQ(Content(files->certificate), first);
+  ASSERT_TRUE(identities.RenewDue(begun + std::chrono::hours(4 * 24)).ok());
+  EXPECT_NE(Content(files->certificate), first);
+  EXPECT_EQ(Verdict(*files, files->ca, X509_PURPOSE_SSL_SERVER, std::time(nullptr)), X509_V_OK);
+}
+
 TEST_F(IdentityTest, ItNamesTheProgramAndThisMachine) {
   const IdentityFiles files = Issued(identity::MadeAuthority("0f8e"));
   const Owned<X509> certificate = LoadCertificate(files.certificate);

@@ -192,6 +192,7 @@ class Run {
     if (!options_.plaintext) {
       ASSIGN_OR_RETURN(auto authority, identity::JobAuthority::Create(plan_.job_uid));
       authority_.emplace(std::move(authority));
+      identities_.emplace(*authority_, plan_.tls_directory());
     }
     ASSIGN_OR_RETURN(trainer_identity_, IdentityOf("trainer", identity::TrainerUri(plan_.job_uid)));
     ASSIGN_OR_RETURN(observer_identity_,
@@ -249,15 +250,21 @@ class Run {
     return Status();
   }
 
+  void RenewIdentities() {
+    if (!identities_) return;
+    const Status status = identities_->RenewDue(std::chrono::system_clock::now());
+    if (!status.ok()) reporter_.OnEvent("a certificate was not renewed: " + status.message());
+  }
+
   void TellHome() {
     if (!home_) return;
     for (const std::string& event : home_->TakeEvents()) reporter_.OnEvent(event);
   }
 
   Result<std::optional<IdentityFiles>> IdentityOf(const std::string& name, const std::string& uri) {
-    if (!authority_) return std::optional<IdentityFiles>();
+    if (!identities_) return std::optional<IdentityFiles>();
     ASSIGN_OR_RETURN(IdentityFiles files,
-                     WriteIdentity(*authority_, name, uri, plan_.tls_directory()));
+                     identities_->Write(name, uri, std::chrono::system_clock::now()));
     return std::optional<IdentityFiles>(std::move(files));
   }
 
@@ -323,6 +330,7 @@ class Run {
     while (summary_.result.empty()) {
       ReportStatus();
       TellHome();
+      RenewIdentities();
       OnInterrupts();
       Supervise();
       if (!summary_.result.empty()) break;
@@ -483,7 +491,8 @@ class Run {
   Timepoint started_{};      // the workers
   std::uint64_t steps_ = 0;  // committed
   std::optional<identity::JobAuthority> authority_;
-  std::unique_ptr<Home> home_;  // uses authority_
+  std::optional<RunIdentities> identities_;  // uses authority_
+  std::unique_ptr<Home> home_;               // uses authority_
   std::optional<IdentityFiles> trainer_identity_;
   std::optional<IdentityFiles> observer_identity_;
   std::uint64_t term_ = 1;

@@ -20,7 +20,8 @@ std::string ToText(const Account& account) {
                   {"cluster", token.cluster},
                   {"expires", UnixSeconds(token.expires)}};
   }
-  return json{{"tokens", tokens}, {"revoked", account.revoked}}.dump();
+  return json{{"tokens", tokens}, {"revoked", account.revoked}, {"enrolments", account.enrolments}}
+      .dump();
 }
 
 Result<Account> ParseAccount(const std::string& text) {
@@ -32,6 +33,8 @@ Result<Account> ParseAccount(const std::string& text) {
           token.at("secretDigest"), token.at("cluster"),
           WallTime(std::chrono::seconds(token.at("expires").get<std::int64_t>()))};
     }
+    // Absent in an account of an earlier release.
+    if (object.contains("enrolments")) object.at("enrolments").get_to(account.enrolments);
     return account;
   } catch (const json::exception& error) {
     return InvalidArgument(std::string("no account of satellites: ") + error.what());
@@ -53,7 +56,25 @@ Result<std::string> UseToken(const std::string& id, const std::string& secret_di
   std::string cluster = token->second.cluster;
   account->tokens.erase(token);
   account->revoked.erase(cluster);
+  ++account->enrolments[cluster];
   return cluster;
+}
+
+std::string SeatOf(const Account& account, const std::string& cluster) {
+  const auto times = account.enrolments.find(cluster);
+  return times == account.enrolments.end() ? cluster
+                                           : cluster + "/" + std::to_string(times->second);
+}
+
+Result<std::string> ClusterAt(const std::string& seat, const Account& account) {
+  std::string cluster = seat.substr(0, seat.find('/'));
+  if (account.revoked.contains(cluster)) {
+    return PermissionDenied("the satellite of cluster " + cluster + " was revoked");
+  }
+  if (!cluster.empty() && seat == SeatOf(account, cluster)) return cluster;
+  return PermissionDenied("another satellite of cluster " + cluster +
+                          " has enrolled since; one with this certificate needs a new token, of"
+                          " `swarmctl satellite token`");
 }
 
 }  // namespace swarm::satellite

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <map>
 #include <set>
 #include <string>
@@ -24,6 +25,8 @@ struct Token {
 struct Account {
   std::map<std::string, Token> tokens;  ///< by id
   std::set<std::string> revoked;        ///< clusters
+  /// By cluster: how often its satellite has enrolled. Certificates of earlier times count no more.
+  std::map<std::string, std::uint64_t> enrolments = {};
   bool operator==(const Account&) const = default;
 };
 
@@ -31,10 +34,18 @@ struct Account {
 std::string ToText(const Account& account);
 Result<Account> ParseAccount(const std::string& text);
 
-/// The cluster whose satellite shows this secret. The token is used up, and the cluster is no
-/// longer out. Errors: kUnauthenticated (there is no such token; which part is wrong is not told),
-/// kPermissionDenied (it has expired).
+/// The cluster whose satellite shows this secret. The token is used up, the cluster is no longer
+/// out, and certificates that it had before count no more. Errors: kUnauthenticated (there is no
+/// such token; which part is wrong is not told), kPermissionDenied (it has expired).
 Result<std::string> UseToken(const std::string& id, const std::string& secret_digest, WallTime now,
                              Account* account);
+
+/// What the certificate of the cluster's satellite names now: the cluster, and "/N" behind its Nth
+/// token. Without a token since there are numbers, the cluster alone.
+std::string SeatOf(const Account& account, const std::string& cluster);
+
+/// The cluster of a satellite whose certificate names this seat. Errors: kPermissionDenied (it was
+/// revoked, or has enrolled again since).
+Result<std::string> ClusterAt(const std::string& seat, const Account& account);
 
 }  // namespace swarm::satellite

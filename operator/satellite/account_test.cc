@@ -34,10 +34,30 @@ TEST(AccountTest, AForgedOrExpiredTokenChangesNothing) {
   EXPECT_EQ(account, OneToken());
 }
 
+TEST(AccountTest, ANewTokenMakesTheCertificatesBeforeItUseless) {
+  Account account = OneToken();
+  account.revoked.clear();
+  EXPECT_EQ(*ClusterAt("west", account), "west") << "it has enrolled before there were numbers";
+  ASSERT_TRUE(UseToken("5f", "digest", At(1), &account).ok());
+  EXPECT_EQ(SeatOf(account, "west"), "west/1");
+  EXPECT_EQ(ClusterAt("west", account).status().code(), StatusCode::kPermissionDenied);
+  account.tokens = OneToken().tokens;
+  ASSERT_TRUE(UseToken("5f", "digest", At(1), &account).ok());
+  EXPECT_EQ(*ClusterAt("west/2", account), "west");
+  for (const char* seat : {"west", "west/1", "west/3", "west/2/", "west/02", "/2", ""}) {
+    EXPECT_EQ(ClusterAt(seat, account).status().code(), StatusCode::kPermissionDenied) << seat;
+  }
+}
+
 TEST(AccountTest, TheTextKeepsAll) {
-  const auto read = ParseAccount(ToText(OneToken()));
+  Account account = OneToken();
+  account.enrolments = {{"west", 3}};
+  const auto read = ParseAccount(ToText(account));
   ASSERT_TRUE(read.ok()) << read.status().ToString();
-  EXPECT_EQ(*read, OneToken());
+  EXPECT_EQ(*read, account);
+  const auto earlier = ParseAccount(R"({"revoked":["east"],"tokens":{}})");
+  ASSERT_TRUE(earlier.ok()) << earlier.status().ToString();
+  EXPECT_TRUE(earlier->enrolments.empty());
   for (const char* text : {"", "{}", R"({"revoked":[],"tokens":{"a":1}})", R"({"revoked":7})"}) {
     EXPECT_EQ(ParseAccount(text).status().code(), StatusCode::kInvalidArgument) << text;
   }

@@ -54,8 +54,7 @@ Status Revoked(const std::string& cluster) {
 Result<std::unique_ptr<Home>> Home::Open(const Options& options, kube::Client& client,
                                          kube::Timing& timing, ClusterCame on_cluster) {
   ASSIGN_OR_RETURN(identity::JobAuthority authority, ReadOrMakeAuthority(client, options.secret));
-  ASSIGN_OR_RETURN(const identity::KeyPair pair,
-                   authority.Issue("home", identity::HomeUri(authority.job_uid())));
+  ASSIGN_OR_RETURN(const identity::KeyPair pair, authority.IssueHome());
   std::unique_ptr<Home> home(
       new Home(options.secret, client, timing, std::move(authority), std::move(on_cluster)));
   ASSIGN_OR_RETURN(home->door_,
@@ -79,10 +78,11 @@ Status Home::AdmitTry() {
 
 Result<EnrolReply> Home::Enrol(const Caller& caller, const EnrolRequest& request) {
   RETURN_IF_ERROR(AdmitTry());
-  std::string cluster;
+  std::string cluster, seat;
   const Status used = ChangeAccount(client_, secret_, [&](Account* account) {
     ASSIGN_OR_RETURN(cluster, UseToken(request.token_id, identity::Sha256(request.secret),
                                        timing_.WallNow(), account));
+    seat = SeatOf(*account, cluster);
     return Status();
   });
   if (!used.ok()) {
@@ -91,31 +91,34 @@ Result<EnrolReply> Home::Enrol(const Caller& caller, const EnrolRequest& request
   }
   LOG_INFO("the satellite of cluster {} was enrolled from {} with the token {}", cluster,
            caller.address, request.token_id);
-  return Sign(cluster, request.request);
+  return Sign(seat, request.request);
 }
 
 Result<EnrolReply> Home::Renew(const Caller& caller, const std::string& request) {
-  ASSIGN_OR_RETURN(const std::string cluster, ClusterOf(caller));
-  return Sign(cluster, request);
+  RETURN_IF_ERROR(ClusterOf(caller).status());
+  return Sign(*SeatNamedBy(caller), request);
 }
 
-Result<EnrolReply> Home::Sign(const std::string& cluster, const std::string& request) const {
-  ASSIGN_OR_RETURN(
-      std::string certificate,
-      authority_.Sign(request, cluster, identity::SatelliteUri(authority_.job_uid(), cluster),
-                      kValidity));
+Result<EnrolReply> Home::Sign(const std::string& seat, const std::string& request) const {
+  const std::string cluster = seat.substr(0, seat.find('/'));
+  ASSIGN_OR_RETURN(std::string certificate,
+                   authority_.Sign(request, cluster,
+                                   identity::SatelliteUri(authority_.job_uid(), seat), kValidity));
   return EnrolReply{cluster, std::move(certificate), kValidity};
 }
 
-Result<std::string> Home::ClusterOf(const Caller& caller) {
+Result<std::string> Home::SeatNamedBy(const Caller& caller) const {
   const std::string prefix = identity::SatelliteUri(authority_.job_uid(), "");
-  if (caller.uris.size() != 1 || !caller.uris[0].starts_with(prefix)) {
-    return PermissionDenied("the caller has no certificate of a satellite");
+  if (caller.uris.size() == 1 && caller.uris[0].starts_with(prefix)) {
+    return caller.uris[0].substr(prefix.size());
   }
-  std::string cluster = caller.uris[0].substr(prefix.size());
+  return PermissionDenied("the caller has no certificate of a satellite");
+}
+
+Result<std::string> Home::ClusterOf(const Caller& caller) {
+  ASSIGN_OR_RETURN(const std::string seat, SeatNamedBy(caller));
   ASSIGN_OR_RETURN(const Account account, ReadAccount(client_, secret_));
-  if (account.revoked.contains(cluster)) return Revoked(cluster);
-  return cluster;
+  return ClusterAt(seat, account);
 }
 
 Status Home::Tend(const std::set<std::string>& job_uids) {

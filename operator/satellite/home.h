@@ -58,7 +58,9 @@ class Home final : public Reception {
     on_cluster_(cluster, std::move(transport), std::move(reachable));
   }
 
-  Result<EnrolReply> Sign(const std::string& cluster, const std::string& request) const;
+  Result<EnrolReply> Sign(const std::string& seat, const std::string& request) const;
+  /// What the caller's certificate says behind the identity of satellites (SeatOf).
+  Result<std::string> SeatNamedBy(const Caller& caller) const;
   /// Whoever reaches the address may try tokens, and each try costs requests to the API server,
   /// which the jobs need. Errors: kResourceExhausted (too many within a second).
   Status AdmitTry();
