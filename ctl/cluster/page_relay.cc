@@ -27,7 +27,8 @@ constexpr const char* kStreamPath = "/events";
 constexpr std::array kPassedOn{"cache-control", "content-security-policy", "referrer-policy",
                                "retry-after", "x-content-type-options"};
 
-/// Of a path or a query, as the page's own have it: nothing that leads elsewhere.
+/// Of a path or a query, as the page's own have it: nothing that leads elsewhere. A path came
+/// decoded, and what is still escaped in it would be decoded once more behind the API server.
 bool IsPlain(std::string_view text) {
   return text.find("..") == text.npos && text.find("//") == text.npos &&
          std::all_of(text.begin(), text.end(), [](unsigned char c) {
@@ -105,7 +106,8 @@ web::Answer PageRelay::Respond(const web::Request& request) const {
   if (!web::IsOfThisMachine(request.host)) {
     return {.code = 403, .text = "ask for it by its address\n"};
   }
-  if (!request.path.starts_with('/') || !IsPlain(request.path) || !IsPlain(request.query)) {
+  if (!request.path.starts_with('/') || !IsPlain(request.path) ||
+      request.path.find('%') != std::string::npos || !IsPlain(request.query)) {
     return {.code = 404, .text = "not found\n"};
   }
   const Result<PagePlace> place = find_();
