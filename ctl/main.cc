@@ -195,7 +195,9 @@ CLI::App* AddProfile(CLI::App& app, ProfileOptions* options) {
 CLI::App* AddJoin(CLI::App& app, JoinOptions* options) {
   CLI::App* command =
       app.add_subcommand("join", "Become a worker of a run on another machine (docs/regions.md)");
-  command->add_option("token", options->token, "Join token, which the owner of the run gives")
+  command
+      ->add_option("token", options->token,
+                   "Join token, which the owner of the run gives; -: it is on standard input")
       ->required();
   command->add_option("--out", options->out, "Folder for logs and keys (default: out/JOB-WORKER)");
   CLI::Option* device =
@@ -228,6 +230,12 @@ CLI::App* AddJoin(CLI::App& app, JoinOptions* options) {
           [options](const double& seconds) { options->drain = FromSeconds(seconds); },
           "Seconds from Ctrl-C to the end: time to hand over (default: 25)")
       ->check(CLI::Range(0.0, 86400.0));
+  command
+      ->add_option_function<double>(
+          "--patience",
+          [options](const double& seconds) { options->patience = FromSeconds(seconds); },
+          "Seconds for which it tries to reach home again after a loss (default: 86400)")
+      ->check(CLI::Range(1.0, 1e8));
   command->add_option("--log-level", options->log_level, "Of the worker's log")
       ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error"}));
   command->add_option("--worker-program", options->worker_program,

@@ -1,9 +1,7 @@
 #include "ctl/enrol/join_command.h"
 
 #include <algorithm>
-#include <atomic>
 #include <csignal>
-#include <mutex>
 #include <optional>
 #include <random>
 #include <thread>
@@ -11,12 +9,12 @@
 
 #include "base/files.h"
 #include "base/identity/request.h"
-#include "base/loop.h"
 #include "base/metrics/get.h"
 #include "base/processors.h"
 #include "base/short_time.h"
 #include "base/signals.h"
 #include "ctl/enrol/credentials_folder.h"
+#include "ctl/enrol/home_line.h"
 #include "ctl/enrol/local_address.h"
 #include "ctl/enrol/worker_end.h"
 #include "worker/enrol/service/client.h"
@@ -56,6 +54,15 @@ std::string Plain(std::string address) {
   return address.substr(0, address.find('%'));
 }
 
+/// The first line, which may lack its end.
+std::string ReadWord(std::FILE* in) {
+  std::string line;
+  for (int c = std::fgetc(in); c != EOF && c != '\n'; c = std::fgetc(in)) {
+    line += static_cast<char>(c);
+  }
+  return line;
+}
+
 double Random() {
   static std::random_device device;
   return std::uniform_real_distribution<double>()(device);
@@ -88,48 +95,6 @@ std::string LookAt(const std::string& address) {
   const std::size_t value = metrics->text.rfind(' ', end);
   return "serves stage " + metrics->text.substr(value + 1, end - value - 1);
 }
-
-/// Calls home in the background, one call at a time.
-class HomeLine {
- public:
-  explicit HomeLine(enrol::Client client) : client_(std::move(client)) {}
-
-  struct Refreshed {
-    Result<enrol::RefreshReply> reply;
-    std::string key;  ///< of the certificate that was asked for; empty: none was
-  };
-  /// With `renew`, asks for the next certificate, of a new key. TakeAnswer gives the answer.
-  void Refresh(bool renew) {
-    asking_ = true;
-    loop_.Post([this, renew] {
-      Refreshed answer = Ask(renew);
-      const std::lock_guard lock(mutex_);
-      answer_ = std::move(answer);
-      asking_ = false;
-    });
-  }
-  bool asking() const { return asking_; }
-  std::optional<Refreshed> TakeAnswer() {
-    const std::lock_guard lock(mutex_);
-    return std::exchange(answer_, std::nullopt);
-  }
-
- private:
-  Refreshed Ask(bool renew) {
-    if (!renew) return {client_.Refresh(""), ""};
-    auto asked = identity::MakeRequest("worker");
-    if (!asked.ok()) return {asked.status(), ""};
-    auto reply = client_.Refresh(asked->request);
-    if (reply.ok()) client_.SetIdentity({reply->certificate, asked->key});
-    return {std::move(reply), asked->key};
-  }
-
-  enrol::Client client_;  // of the loop
-  std::mutex mutex_;
-  std::optional<Refreshed> answer_;  // guarded
-  std::atomic<bool> asking_ = false;
-  Loop loop_{"home"};
-};
 
 /// One `swarmctl join`, from its token to its end. Each step returns the error that ends it.
 class Joining {
@@ -172,8 +137,6 @@ class Joining {
     home.SetIdentity(pair);
     line_.emplace(std::move(home));
     processes_.emplace(Processes::Options{options_.worker_program, folder_ / "workers"});
-    Say("starting " + enrolled_.worker +
-        "; its log: " + processes_->LogOf(enrolled_.worker).string());
     return StartWorker();
   }
 
@@ -208,6 +171,11 @@ class Joining {
   }
 
   Status StartWorker() {
+    if (running_ != enrolled_.worker) {
+      running_ = enrolled_.worker;
+      doing_.clear();
+      Say("starting " + running_ + "; its log: " + processes_->LogOf(running_).string());
+    }
     std::error_code ignored;  // there is none before the first start
     std::filesystem::remove(MetricsFile(), ignored);
     WorkerFlags flags{.role = WorkerRole::kStage,
@@ -248,7 +216,7 @@ class Joining {
     Say("leaving: the worker hands over what it holds, in " + ShortTime(ToSeconds(options_.drain)) +
         " at most; once more kills");
     leaving_ = true;
-    processes_->Terminate(enrolled_.worker, options_.drain + kKillGrace);
+    processes_->Terminate(running_, options_.drain + kKillGrace);
     if (start_again_) end_ = ExitCode::kOk;  // there is no worker now
   }
 
@@ -261,9 +229,13 @@ class Joining {
       if (const Status status = StartWorker(); !status.ok()) return End(status.message());
       return;
     }
-    const ObservedProgram worker = processes_->Observe().front();
+    const ObservedProgram worker = Observe();
     if (worker.phase == Phase::kRunning) return Look(now);
-    const AfterWorker after = DecideAfterWorker(worker, leaving_);
+    if (running_ != enrolled_.worker && !leaving_) {  // it made room for the next one
+      if (const Status status = StartWorker(); !status.ok()) End(status.message());
+      return;
+    }
+    const AfterWorker after = DecideAfterWorker(worker, leaving_, home_failures_ > 0);
     const std::string words = after.words + WhyByLog(processes_->LogOf(worker.name), worker.name);
     if (!after.again) {
       Say(words);
@@ -276,6 +248,11 @@ class Joining {
     Say(words + "; starting it again in " + ShortTime(ToSeconds(pause)));
   }
 
+  ObservedProgram Observe() {
+    const std::vector<ObservedProgram> all = processes_->Observe();
+    return *std::ranges::find(all, running_, &ObservedProgram::name);
+  }
+
   /// Says what the worker does, where that has changed.
   void Look(Timepoint now) {
     if (now < next_look_) return;
@@ -286,21 +263,33 @@ class Joining {
     if (doing.empty() || doing == doing_) return;
     doing_ = std::move(doing);
     if (doing_.starts_with("serves")) worker_failures_ = 0;
-    Say(enrolled_.worker + " " + doing_);
+    Say(running_ + " " + doing_);
   }
 
   void OnHome() {
     if (end_ || line_->asking()) return;
     const Timepoint now = Clock::now();
-    if (auto answer = line_->TakeAnswer()) OnAnswer(now, *answer);
+    if (auto answer = line_->TakeAnswer()) {
+      std::visit([&](const auto& each) { OnAnswer(now, each); }, *answer);
+    }
     if (end_ || now < next_refresh_) return;
-    line_->Refresh(/*renew=*/WallClock::now() >= renew_at_);
+    const WallClock::time_point wall = WallClock::now();
+    if (wall < certificate_ends_) return line_->Refresh(/*renew=*/wall >= renew_at_);
+    if (!leaving_) EnrolAgain();
+  }
+
+  /// Home accepts no certificate that has ended.
+  void EnrolAgain() {
+    if (!std::exchange(told_end_, true)) {
+      Say("the certificate of " + enrolled_.worker +
+          " has ended; when home answers, this machine enrols again with its token");
+    }
+    line_->Enrol(token_);
   }
 
   void OnAnswer(Timepoint now, const HomeLine::Refreshed& answer) {
     if (!answer.reply.ok()) return OnNoAnswer(now, answer.reply.status());
-    if (home_failures_ > 0) Say("home answers again");
-    home_failures_ = 0;
+    OnHomeHeard();
     next_refresh_ = now + enrol::kRefreshPeriod;
     Status status = credentials_->SetRevoked(answer.reply->revoked);
     if (status.ok() && !answer.key.empty()) {
@@ -310,16 +299,37 @@ class Joining {
     if (!status.ok()) End(status.message());
   }
 
+  void OnAnswer(Timepoint now, const HomeLine::Enrolled& answer) {
+    if (!answer.reply.ok()) return OnNoAnswer(now, answer.reply.status());
+    OnHomeHeard();
+    told_end_ = false;
+    enrolled_ = *answer.reply;
+    OnCertificate(enrolled_.validity);
+    Say("enrolled again, as " + enrolled_.worker);
+    const Status status = credentials_->Replace({enrolled_.certificate, answer.key});
+    if (!status.ok()) return End(status.message());
+    // A certificate names one worker, so another process takes its place.
+    processes_->Terminate(running_, options_.drain + kKillGrace);
+  }
+
+  void OnHomeHeard() {
+    if (home_failures_ > 0) Say("home answers again");
+    home_failures_ = 0;
+  }
+
   void OnNoAnswer(Timepoint now, const Status& why) {
-    if (!IsLost(why)) return End("home refuses " + enrolled_.worker + ": " + why.message());
-    if (WallClock::now() >= certificate_ends_) {
-      return End("the certificate of " + enrolled_.worker +
-                 " has ended, and home does not answer; join again, with a token that is good");
+    const AfterRefusal after = DecideAfterRefusal(why, enrolled_.worker, /*enrolling=*/told_end_);
+    if (!after.again) {
+      Say(after.words);
+      end_ = after.code;
+      return;
     }
-    const Duration pause = enrol::RetryPause(++home_failures_, Random());
-    next_refresh_ = now + pause;
-    if (home_failures_ == 1) {
-      Say(why.message() + "; the worker goes on as far as it can, and this machine tries again");
+    if (home_failures_ == 0) home_lost_ = now;
+    next_refresh_ = now + enrol::RetryPause(++home_failures_, Random());
+    if (home_failures_ == 1) Say(after.words);
+    if (now - home_lost_ > options_.patience) {
+      End("home has not answered for " + ShortTime(ToSeconds(now - home_lost_)) +
+          "; where the run goes on, join again with a token that is good");
     }
   }
 
@@ -352,7 +362,10 @@ class Joining {
   std::string listen_;
   WallClock::time_point certificate_ends_{}, renew_at_{};
   Timepoint next_refresh_{}, next_look_{};
+  Timepoint home_lost_{};  // when the first of home_failures_ was seen
   std::uint64_t home_failures_ = 0, worker_failures_ = 0;  // in a row
+  bool told_end_ = false;                                  // of the certificate
+  std::string running_;  // the worker whose process was started last
   std::optional<Timepoint> start_again_;
   std::string doing_;
   int interrupts_ = 0;
@@ -365,7 +378,7 @@ class Joining {
 }  // namespace
 
 ExitCode JoinRun(const JoinOptions& options, std::FILE* out, std::FILE* err) {
-  auto token = enrol::ParseJoinToken(options.token);
+  auto token = enrol::ParseJoinToken(options.token == "-" ? ReadWord(stdin) : options.token);
   if (!token.ok()) {
     std::fprintf(err, "%s\n", token.status().message().c_str());
     return ExitCode::kBadUsage;

@@ -12,7 +12,7 @@
 namespace swarm::ctl {
 
 struct JoinOptions {
-  std::string token;
+  std::string token;           ///< "-": standard input has it, which no other user sees
   std::filesystem::path out;   ///< empty: out/JOB-WORKER
   std::string device = "cpu";  ///< or "cuda:N"
   std::string devices;         ///< a worker on each, as in cuda:0,cuda:1; empty: one, on `device`
@@ -23,6 +23,7 @@ struct JoinOptions {
   std::string log_level = "info";
   Duration drain = std::chrono::seconds(25);          ///< from Ctrl-C to the end of the worker
   Duration home_patience = std::chrono::seconds(30);  ///< for the first answer of home
+  Duration patience = std::chrono::hours(24);  ///< for home that answers no more, as its token has
   std::filesystem::path worker_program;
 };
 

@@ -39,6 +39,34 @@ TEST(WorkerEndTest, WhatWouldFailAgainIsNotTriedAgain) {
   EXPECT_EQ(DecideAfterWorker(Ended(WorkerExit::kNoTrainer), false).code, ExitCode::kFailed);
 }
 
+TEST(WorkerEndTest, AWorkerWithoutATrainerStartsAgainWhileHomeIsLost) {
+  EXPECT_TRUE(DecideAfterWorker(Ended(WorkerExit::kNoTrainer), false, /*home_lost=*/true).again);
+  EXPECT_FALSE(DecideAfterWorker(Ended(WorkerExit::kNoTrainer), false, /*home_lost=*/false).again);
+}
+
+TEST(WorkerEndTest, AHomeThatDoesNotAnswerIsAskedAgain) {
+  for (const Status& why : {Unavailable("gone"), DeadlineExceeded("gone"),
+                            ResourceExhausted("too many failed attempts to join from 10.0.0.7")}) {
+    EXPECT_TRUE(DecideAfterRefusal(why, "joined-0", false).again) << why.ToString();
+    EXPECT_TRUE(DecideAfterRefusal(why, "joined-0", true).again) << why.ToString();
+  }
+}
+
+TEST(WorkerEndTest, AMachineThatIsNotWantedEndsAndSaysWhetherAnotherTokenHelps) {
+  const Status out = PermissionDenied("joined-0 was revoked by the owner of the job");
+  const AfterRefusal revoked = DecideAfterRefusal(out, "joined-0", false);
+  EXPECT_FALSE(revoked.again);
+  EXPECT_EQ(revoked.code, ExitCode::kFailed);
+  EXPECT_THAT(revoked.words, HasSubstr("home refuses joined-0: joined-0 was revoked"));
+
+  const Status used_up = PermissionDenied("the token 5f is used up; ask for another one");
+  const AfterRefusal late = DecideAfterRefusal(used_up, "joined-0", true);
+  EXPECT_FALSE(late.again);
+  EXPECT_EQ(late.code, ExitCode::kBadUsage);
+  EXPECT_THAT(late.words, HasSubstr("the certificate of joined-0 has ended"));
+  EXPECT_THAT(late.words, HasSubstr("ask for another one"));
+}
+
 TEST(WorkerEndTest, WhoeverWasAskedToLeaveHasLeft) {
   const AfterWorker after = DecideAfterWorker(Ended(0, SIGTERM), true);
   EXPECT_FALSE(after.again);
