@@ -79,7 +79,7 @@ class Troubleshooting(unittest.TestCase):
                          names("worker/protocol/messages/observers.h", "EvictionCause"))
 
     def test_its_messages_are_those_of_a_source(self):
-        messages = [row[0].strip("| `") for title in ("Before a job begins", "While it trains", "After it")
+        messages = [row[0].strip("| `") for title in ("Before a job begins", "When a machine joins", "While it trains", "After it")
                     for row in sections()[title]]
         self.assertGreater(len(messages), 20)
         for message in messages:

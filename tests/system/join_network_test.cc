@@ -19,6 +19,8 @@ class JoinOverNetwork : public JoinStory {
     ASSERT_TRUE(status.ok()) << status.ToString();
   }
   int EndOf(const std::string& name) override { return EndIn(entered_, name); }
+  /// What Ctrl-C does.
+  void EndRun() { entered_.Terminate("swarmctl", std::chrono::seconds(100)); }
 
   Machine home_;
 
@@ -51,6 +53,38 @@ TEST_F(SystemJoinNetworkTest, AMachineThatWasCutOffComesBackByItself) {
   EXPECT_EQ(EndOf("swarmctl"), 0) << Output();
   EXPECT_EQ(EndOf("laptop"), 0) << LogOf("laptop");
   ExpectReferenceBits();
+}
+
+TEST_F(SystemJoinNetworkTest, AMachineWhoseCertificateHasEndedMeanwhileEnrolsAgainAndServes) {
+  job_.spec.training.maxSteps = kNeverReached;
+  StartHome(2, "10.77.0.1", {"--joined-validity", "10"});
+  Join("laptop", token_);
+  AwaitSteps(20);
+  home_.Run("ip link set cable down");
+  AwaitWords("laptop", "the certificate of joined-0 has ended");
+  AwaitEvent("WorkerLost");
+  home_.Run("ip link set cable up");
+  AwaitWords("laptop", "enrolled again, as joined-1");
+  AwaitWords("laptop", "joined-1 serves stage");
+  EndRun();
+  EXPECT_EQ(EndOf("swarmctl"), 0) << Output();
+  EXPECT_EQ(EndOf("laptop"), 0) << LogOf("laptop");
+}
+
+TEST_F(SystemJoinNetworkTest, AMachineWhoseTokenIsUsedUpMeanwhileSaysThatItNeedsAnother) {
+  job_.spec.training.maxSteps = kNeverReached;
+  StartHome(3, "10.77.0.1", {"--joined-validity", "10"});
+  Place("token-1", home_);
+  Join("laptop", NewToken({"--uses", "1"}));
+  AwaitWords("laptop", "joined-0 serves stage");
+  home_.Run("ip link set cable down");
+  AwaitWords("laptop", "the certificate of joined-0 has ended");
+  home_.Run("ip link set cable up");
+  EXPECT_EQ(EndOf("laptop"), 2) << LogOf("laptop");
+  EXPECT_THAT(LogOf("laptop"), HasSubstr("has ended, and home gives no other: the token"));
+  EXPECT_THAT(LogOf("laptop"), HasSubstr("is used up; ask for another one"));
+  EndRun();
+  EXPECT_EQ(EndOf("swarmctl"), 0) << Output();
 }
 
 /// Two homes behind routers, which let nobody in, and the internet between them.

@@ -1,0 +1,214 @@
+// The tables of docs/security.md hold: of the calls at a run's home and at an operator that has
+// satellites, each made by each role over TLS.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/base64.h"
+#include "base/identity/trust.h"
+#include "base/testing/temporary_folder.h"
+#include "ctl/enrol/run_home.h"
+#include "operator/kube/testing/fake_client.h"
+#include "operator/kube/timing/timing.h"
+#include "operator/satellite/home.h"
+#include "swarmjob/v1/enrolment.pb.h"
+#include "swarmjob/v1/satellite.pb.h"
+#include "tests/security/access_table.h"
+#include "tests/security/callers.h"
+#include "worker/enrol/token.h"
+
+namespace swarm::security {
+namespace {
+
+namespace pb = ::swarmjob::v1;
+using nlohmann::json;
+
+/// A request for a certificate, as whoever asks for one makes it.
+std::string AskedFor() { return identity::MakeRequest("x")->request; }
+
+/// The encoded Enrol of either service: they have the same fields.
+template <typename Request>
+std::string EnrolWith(const std::string& id, const std::string& secret) {
+  Request request;
+  request.set_token_id(id);
+  request.set_secret(secret);
+  request.set_request(AskedFor());
+  return request.SerializeAsString();
+}
+
+/// A run's home that has enrolled joined-0 and joined-1, and has revoked joined-1.
+class RunHomeUnderTest {
+ public:
+  explicit RunHomeUnderTest(const Callers& callers) : callers_(callers) {
+    auto home = ctl::OpenRunHome({.listen = "127.0.0.1:0",
+                                  .job_uid = kJob,
+                                  .job_name = "tiny",
+                                  .trainer = "127.0.0.1:1",
+                                  .validity = std::chrono::hours(1),
+                                  .address_file = folder_.path() / "address",
+                                  .revoked_file = folder_.path() / "revoked",
+                                  .events_file = folder_.path() / "events"},
+                                 callers.job);
+    SWARM_CHECK(home.ok(), home.status().ToString());
+    home_ = *std::move(home);
+    token_ = *enrol::ParseJoinToken(*home_->CreateToken());
+    EXPECT_TRUE(Ask("guest", "Enrol"));
+    EXPECT_TRUE(Ask("guest", "Enrol"));
+    EXPECT_TRUE(Ask("operator", "Revoke"));
+  }
+
+  bool Ask(const std::string& role, const std::string& call) const {
+    return callers_.IsAnswered(role, token_.address, "/swarmjob.v1.Enrolment/" + call,
+                               QuestionOf(role, call));
+  }
+
+ private:
+  std::string QuestionOf(const std::string& role, const std::string& call) const {
+    if (call == "Enrol") {
+      return EnrolWith<pb::EnrolRequest>(token_.id, role == "guest" ? token_.secret : "guess");
+    }
+    if (call == "Refresh") {
+      pb::RefreshRequest request;
+      request.set_request(AskedFor());
+      return request.SerializeAsString();
+    }
+    if (call == "CreateToken") {
+      pb::CreateTokenRequest request;
+      request.set_lifetime_seconds(60);
+      request.set_uses(1);
+      return request.SerializeAsString();
+    }
+    if (call == "Revoke") {
+      pb::RevokeRequest request;
+      request.set_name("joined-1");
+      return request.SerializeAsString();
+    }
+    return pb::ListTokensRequest().SerializeAsString();
+  }
+
+  const Callers& callers_;
+  TemporaryFolder folder_;
+  std::unique_ptr<ctl::Home> home_;
+  enrol::JoinToken token_;
+};
+
+/// One Secret, as an API server keeps it.
+class OneSecret final : public kube::FakeClient {
+ public:
+  explicit OneSecret(const json& texts) { Merge(texts); }
+
+  Result<kube::Object> Get(const kube::Resource&, const kube::ObjectName&,
+                           const kube::GetOptions&) override {
+    const std::lock_guard lock(mutex_);
+    return std::make_shared<const json>(secret_);
+  }
+  Result<kube::Object> Patch(const kube::Resource&, const kube::ObjectName&, kube::PatchType,
+                             const json& patch, const kube::WriteOptions&) override {
+    const std::lock_guard lock(mutex_);
+    Merge(patch.at("stringData"));
+    return std::make_shared<const json>(secret_);
+  }
+
+ private:
+  void Merge(const json& texts) {
+    for (const auto& [key, text] : texts.items()) {
+      secret_["data"][key] = EncodeBase64(text.get<std::string>());
+    }
+  }
+  std::mutex mutex_;
+  json secret_ = {{"metadata", {{"name", "s"}, {"namespace", "n"}, {"resourceVersion", "1"}}}};
+};
+
+/// Home's operator, whose cluster "west" has enrolled twice and "east" is out.
+class OperatorUnderTest {
+ public:
+  explicit OperatorUnderTest(const Callers& callers)
+      : callers_(callers),
+        client_({{satellite::kAuthorityCertificate, callers.operators.pair().certificate},
+                 {satellite::kAuthorityKey, callers.operators.pair().key},
+                 {satellite::kAuthorityUid, kOperators},
+                 {satellite::kAccount, ToText(TheAccount())}}) {
+    auto home =
+        satellite::Home::Open({"127.0.0.1:0", {"n", "s"}, 1}, client_, kube::SystemTiming(),
+                              [](const std::string&, const std::shared_ptr<kube::HttpTransport>&,
+                                 const std::function<bool()>&) {});
+    SWARM_CHECK(home.ok(), home.status().ToString());
+    home_ = *std::move(home);
+  }
+
+  bool Ask(const std::string& role, const std::string& call) const {
+    std::string question;
+    if (call == "Enrol") {
+      question = EnrolWith<pb::EnrolSatelliteRequest>("5f", role == "guest" ? "sesame" : "guess");
+    } else if (call == "Renew") {
+      pb::RenewSatelliteRequest request;
+      request.set_request(AskedFor());
+      question = request.SerializeAsString();
+    }
+    return callers_.IsAnswered(role, home_->address(), "/swarmjob.v1.Satellites/" + call, question);
+  }
+
+ private:
+  static satellite::Account TheAccount() {
+    return {.tokens = {{"5f",
+                        {identity::Sha256("sesame"), "north",
+                         std::chrono::time_point_cast<std::chrono::seconds>(
+                             std::chrono::system_clock::now() + std::chrono::hours(1))}}},
+            .revoked = {"east"},
+            .enrolments = {{"west", 2}}};
+  }
+
+  const Callers& callers_;
+  OneSecret client_;
+  std::unique_ptr<satellite::Home> home_;
+};
+
+/// Lets each role make each call of a server's rows, at a new one each time: refusals count there.
+template <typename Server>
+void ExpectTable(const std::string& server, const std::string& service) {
+  const Callers callers;
+  for (const Access& row : AccessTo(server, "Calls")) {
+    ASSERT_TRUE(row.what.starts_with(service + ".")) << row.what;
+    const std::string call = row.what.substr(service.size() + 1);
+    for (const std::string& role : AllRoles()) {
+      const Server at(callers);
+      EXPECT_EQ(at.Ask(role, call), row.allowed.contains(role)) << row.what << " by " << role;
+    }
+  }
+}
+
+TEST(CallsTest, AtTheHomeOfARunEachRoleMayDoWhatTheTableSays) {
+  ExpectTable<RunHomeUnderTest>("home of a run", "Enrolment");
+}
+
+TEST(CallsTest, AtTheOperatorEachRoleMayDoWhatTheTableSays) {
+  ExpectTable<OperatorUnderTest>("home's operator", "Satellites");
+}
+
+TEST(CallsTest, TheTableHasEveryCallOfEveryService) {
+  std::set<std::string> declared, told;
+  for (const auto& file :
+       std::filesystem::directory_iterator(std::string(SWARM_SOURCE_DIR) + "/proto/swarmjob/v1")) {
+    std::istringstream lines(SourceOf("proto/swarmjob/v1/" + file.path().filename().string()));
+    std::string service;
+    std::smatch match;
+    const std::regex begins("^service (\\w+) .*"), call("^  rpc (\\w+).*");
+    for (std::string line; std::getline(lines, line);) {
+      if (std::regex_match(line, match, begins)) service = match[1];
+      if (std::regex_match(line, match, call)) declared.insert(service + "." + match[1].str());
+    }
+  }
+  for (const auto& row : TableBelow("Calls")) told.merge(NamesIn(row.at(1)));
+  EXPECT_EQ(told, declared);
+}
+
+TEST(CallsTest, EveryRoleThatHasACertificateIsPlayed) {
+  const Callers callers;
+  for (const std::string& role : AllRoles()) {
+    EXPECT_EQ(callers.PairOf(role).has_value(), role != "nobody" && role != "guest") << role;
+  }
+}
+
+}  // namespace
+}  // namespace swarm::security
