@@ -93,7 +93,7 @@ class Caller {
   }
   /// The answer to an order that orders nothing: behind those to all that was said before.
   protocol::DirectReply AskForNothing() {
-    Say(protocol::Direct{.number = 9, .leader_term = 1});
+    Say(protocol::Direct{.leader_term = 1, .number = 9});
     EXPECT_TRUE(Await([this] { return !Heard<protocol::DirectReply>().empty(); }));
     const auto replies = Heard<protocol::DirectReply>();
     return replies.empty() ? protocol::DirectReply() : replies.back();
