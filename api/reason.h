@@ -39,6 +39,11 @@ enum class Reason : std::uint8_t {
   kPoolDry,
   kPoolReturned,
   kNodeAvoided,  ///< an event: new pods of the job prefer other nodes
+  // Other clusters.
+  kClusterExpected,        ///< a satellite has not come yet
+  kEveryClusterConnected,  ///< each cluster with pools of the job
+  kClusterAway,            ///< the operator has not reached one for a while
+  kClusterReturned,        ///< an event: one that was away is connected again
   // The trainer.
   kTrainerStarting,
   kTrainerUnschedulable,  ///< no node fits the trainer's pod

@@ -28,6 +28,8 @@ enum class ConditionType {
   kSucceeded,
   kFailed,
   kBudgetSpent,  ///< the workers have cost what spec.budget allows
+  /// Each other cluster in which the job has pools is connected; only a job with such pools has it.
+  kClustersConnected,
 };
 
 /// One of a job's conditions, as Kubernetes' API conventions define them. `type` and `reason` are
@@ -148,6 +150,22 @@ struct CheckpointStatus {
   bool operator==(const CheckpointStatus&) const = default;
 };
 
+enum class ClusterState {
+  kExpected,   ///< its satellite has not come, and may do so any moment
+  kConnected,  ///< the operator reaches it
+  kAway,       ///< the operator has not reached it for longer than the grace period
+};
+
+/// A cluster beside the job's own that has pools or pods of the job.
+struct ClusterStatus {
+  std::string name;  ///< as in spec.workers.pools
+  ClusterState state = ClusterState::kExpected;
+  std::optional<WallTime> since;    ///< when it came into `state`; none: it is expected
+  std::uint64_t replicas = 0;       ///< of the job's replicas, those there
+  std::uint64_t readyReplicas = 0;  ///< of the job's readyReplicas, those there
+  bool operator==(const ClusterStatus&) const = default;
+};
+
 enum class PoolState {
   kAvailable,
   kDry,      ///< a pod waited longer than pendingSeconds: workers go to the next pool
@@ -201,7 +219,11 @@ struct SwarmJobStatus {
   std::vector<std::uint64_t> openWorkers;
   /// Workers that exist, one for each device of their pods; the scale subresource reads it.
   std::uint64_t replicas = 0;
-  std::uint64_t readyReplicas = 0;  ///< those in the roster with the current state
+  std::uint64_t readyReplicas = 0;      ///< those in the roster with the current state
+  std::vector<ClusterStatus> clusters;  ///< by name; without the job's own
+  /// Ready of existing workers by cluster, for people: "home 2/2, west 1/2 (away)". Empty: all of
+  /// the job is in its own cluster.
+  std::string readyByCluster;
   std::string selector;             ///< of the worker pods; the scale subresource reads it
   std::vector<StageStatus> stages;  ///< by index
   std::uint64_t preemptions = 0;    ///< ends by the infrastructure; never charged to failurePolicy

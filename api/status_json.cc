@@ -171,6 +171,29 @@ static void Describe(Archive& a, PoolStatus& pool) {
 }
 
 template <typename Archive>
+static void Describe(Archive& a, ClusterStatus& cluster) {
+  a.Required("name", cluster.name);
+  a.Field("state", cluster.state);
+  a.Field("since", cluster.since);
+  a.Field("replicas", cluster.replicas);
+  a.Field("readyReplicas", cluster.readyReplicas);
+}
+
+// A job in one cluster says nothing of clusters.
+static void DescribeClusters(ObjectReader& a, SwarmJobStatus& status) {
+  a.Field("clusters", status.clusters);
+  a.Field("readyByCluster", status.readyByCluster);
+}
+static void DescribeClusters(ObjectWriter& a, SwarmJobStatus& status) {
+  if (!status.clusters.empty()) a.Field("clusters", status.clusters);
+  if (!status.readyByCluster.empty()) a.Field("readyByCluster", status.readyByCluster);
+}
+static void DescribeClusters(ObjectSchema& a, SwarmJobStatus& status) {
+  a.Field("clusters", status.clusters);
+  a.Field("readyByCluster", status.readyByCluster);
+}
+
+template <typename Archive>
 static void Describe(Archive& a, ImageStatus& image) {
   a.Field("name", image.name);
   a.Field("platform", image.platform);
@@ -203,6 +226,7 @@ static void Describe(Archive& a, SwarmJobStatus& status) {
   DescribeOpen(a, status.openWorkers);
   a.Field("replicas", status.replicas);
   a.Field("readyReplicas", status.readyReplicas);
+  DescribeClusters(a, status);
   a.Field("selector", status.selector);
   a.Field("stages", status.stages);
   a.Field("preemptions", status.preemptions);

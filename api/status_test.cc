@@ -65,6 +65,10 @@ SwarmJobStatus AnyStatus() {
   status.openWorkers.assign(open.begin(), open.end());
   status.replicas = Number();
   status.readyReplicas = Number();
+  if (*rc::gen::arbitrary<bool>()) {
+    status.clusters = {{"west", ClusterState::kAway, MaybeTime(), Number(), Number()}};
+    status.readyByCluster = "home 1/2, west 0/1 (away)";
+  }
   status.selector = *rc::gen::element("", "a=b");
   status.stages = {{0, Number()}, {1, Number()}};
   status.preemptions = Number();

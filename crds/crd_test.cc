@@ -328,7 +328,7 @@ TEST(CrdTest, KubectlShowsWhatPeopleAskFor) {
   EXPECT_THAT(narrow, ElementsAre("State", "Step", "Loss", "Left", "Ready", "Desired",
                                   "Preemptions", "Age"));
   EXPECT_THAT(wide, ElementsAre("Tokens/s", "Tokens", "Spent", "Dollars/h", "Parameters", "Failures", "Stages",
-                                "Checkpoint", "Reason", "Message"));
+                                "Clusters", "Checkpoint", "Reason", "Message"));
 }
 
 TEST(CrdTest, EveryColumnAndScalePathLeadsToAField) {

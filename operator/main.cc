@@ -219,6 +219,7 @@ class Operator {
         if (opened.ok()) home = *std::move(opened);
       }
       if (!home || !controller_->synced()) continue;
+      controller_->LookAtClusters();
       const Status tended = home->Tend(controller_->JobUids());
       if (!tended.ok()) LOG_WARN("satellites that were revoked may stay: {}", tended.ToString());
     } while (kube::SystemTiming().Sleep(kTellPeriod, stop));

@@ -258,6 +258,16 @@ struct EnumNames<api::PoolState> {
 };
 
 template <>
+struct EnumNames<api::ClusterState> {
+  using E = api::ClusterState;
+  static constexpr auto kNames = NameTable<E>({
+      {E::kExpected, "Expected"},
+      {E::kConnected, "Connected"},
+      {E::kAway, "Away"},
+  });
+};
+
+template <>
 struct EnumNames<api::ConditionType> {
   using E = api::ConditionType;
   static constexpr auto kNames = NameTable<E>({
@@ -269,6 +279,7 @@ struct EnumNames<api::ConditionType> {
       {E::kSucceeded, "Succeeded"},
       {E::kFailed, "Failed"},
       {E::kBudgetSpent, "BudgetSpent"},
+      {E::kClustersConnected, "ClustersConnected"},
   });
 };
 
@@ -302,6 +313,10 @@ struct EnumNames<api::Reason> {
       {E::kPoolDry, "PoolDry"},
       {E::kPoolReturned, "PoolReturned"},
       {E::kNodeAvoided, "NodeAvoided"},
+      {E::kClusterExpected, "ClusterExpected"},
+      {E::kEveryClusterConnected, "EveryClusterConnected"},
+      {E::kClusterAway, "ClusterAway"},
+      {E::kClusterReturned, "ClusterReturned"},
       {E::kTrainerStarting, "TrainerStarting"},
       {E::kTrainerUnschedulable, "TrainerUnschedulable"},
       {E::kTrainerReplaced, "TrainerReplaced"},

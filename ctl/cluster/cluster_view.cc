@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "api/format/enum_names.h"
 #include "base/dollars.h"
@@ -82,13 +83,14 @@ Row CostCells(const api::CostStatus& cost) {
 }
 
 /// Puts columns before the last one.
-void AddCosts(const std::vector<objects::JobView>& jobs, std::vector<Row>* rows) {
+void AddColumns(const Row& names, const std::vector<objects::JobView>& jobs,
+                const std::function<Row(const objects::JobView&)>& cells_of,
+                std::vector<Row>* rows) {
   const auto add = [](const Row& cells, Row* row) {
     row->insert(row->end() - 1, cells.begin(), cells.end());
   };
-  add({"SPENT", "$/HOUR"}, &rows->front());
-  for (std::size_t i = 0; i < jobs.size(); ++i)
-    add(CostCells(jobs[i].status.cost), &(*rows)[i + 1]);
+  add(names, &rows->front());
+  for (std::size_t i = 0; i < jobs.size(); ++i) add(cells_of(jobs[i]), &(*rows)[i + 1]);
 }
 
 std::vector<Row> JobRows(const ClusterView& view) {
@@ -97,7 +99,22 @@ std::vector<Row> JobRows(const ClusterView& view) {
   for (const objects::JobView& job : view.jobs) rows.push_back(RowOf(job, view.now));
   const bool priced = std::ranges::any_of(
       view.jobs, [](const objects::JobView& job) { return job.status.cost != api::CostStatus(); });
-  if (priced) AddCosts(view.jobs, &rows);
+  if (priced) {
+    AddColumns(
+        {"SPENT", "$/HOUR"}, view.jobs,
+        [](const objects::JobView& job) { return CostCells(job.status.cost); }, &rows);
+  }
+  const bool spread = std::ranges::any_of(
+      view.jobs, [](const objects::JobView& job) { return !job.status.readyByCluster.empty(); });
+  if (spread) {
+    AddColumns(
+        {"CLUSTERS"}, view.jobs,
+        [](const objects::JobView& job) {
+          const std::string& words = job.status.readyByCluster;
+          return Row{words.empty() ? "-" : words};
+        },
+        &rows);
+  }
   if (view.progress.empty()) return rows;
   constexpr std::ptrdiff_t kAfterStep = 4;
   const Row names{"LOSS", "TOKENS/S", "LEFT"};
@@ -116,6 +133,22 @@ std::vector<Row> ConditionRows(const api::SwarmJobStatus& status, api::WallTime 
     rows.push_back({condition.type, std::string(NameOf(condition.status)),
                     Ago(now, condition.lastTransitionTime), condition.reason, condition.message});
   }
+  return rows;
+}
+
+/// The job's own cluster has no state: who reads this has reached it.
+std::vector<Row> ClusterRows(const api::SwarmJobStatus& status, api::WallTime now) {
+  std::vector<Row> rows{{"CLUSTER", "READY", "STATE", "SINCE"}};
+  std::uint64_t ready = status.readyReplicas, replicas = status.replicas;
+  for (const api::ClusterStatus& each : status.clusters) {
+    rows.push_back({each.name,
+                    std::to_string(each.readyReplicas) + "/" + std::to_string(each.replicas),
+                    std::string(NameOf(each.state)), each.since ? Ago(now, *each.since) : "-"});
+    ready -= std::min(ready, each.readyReplicas);
+    replicas -= std::min(replicas, each.replicas);
+  }
+  rows.insert(rows.begin() + 1,
+              {"home", std::to_string(ready) + "/" + std::to_string(replicas), "-", "-"});
   return rows;
 }
 
@@ -157,7 +190,9 @@ std::vector<std::string> RenderCluster(const ClusterView& view, std::size_t widt
   std::vector<std::string> lines;
   Append(JobRows(view), &lines);
   if (view.details) {
-    Append(ConditionRows(view.jobs.front().status, view.now), &lines);
+    const api::SwarmJobStatus& status = view.jobs.front().status;
+    Append(ConditionRows(status, view.now), &lines);
+    if (!status.clusters.empty()) Append(ClusterRows(status, view.now), &lines);
     Append(PodRows(view), &lines);
   }
   for (std::string& line : lines) line.resize(std::min(line.size(), width));

@@ -23,7 +23,8 @@ struct ClusterView {
 
 /// A table with a row for each job: state, progress, ready and wanted workers of each stage,
 /// recoveries. Loss, tokens per second and the time left have columns if a trainer has told them.
-/// With details also conditions and pods. Lines have no newlines and at most `width` columns.
+/// So have the ready workers of each cluster, if a job has pools in several. With details also
+/// conditions, these clusters, and pods. Lines have no newlines and at most `width` columns.
 std::vector<std::string> RenderCluster(const ClusterView& view, std::size_t width);
 
 /// Aligns columns with two blanks between them; does not pad the last one.

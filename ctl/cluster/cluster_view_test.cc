@@ -10,6 +10,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsSupersetOf;
 using testing::SizeIs;
 
 constexpr api::WallTime kNow{std::chrono::seconds(1'000'000)};
@@ -69,6 +70,32 @@ TEST(ClusterViewTest, WhereAPoolHasAPriceJobsHaveTheirCosts) {
   EXPECT_THAT(lines[0], HasSubstr("CHECKPOINT           SPENT   $/HOUR  AGE"));
   EXPECT_THAT(lines[1], HasSubstr("step 100, 5m00s ago  $12.35  $0.80   2h00m"));
   EXPECT_THAT(lines[2], HasSubstr("step 100, 5m00s ago  -       -       2h00m"));
+}
+
+TEST(ClusterViewTest, WhereAJobHasWorkersInSeveralClustersTheyAreCountedByCluster) {
+  ClusterView view{.jobs = {Job("llama"), Job("qwen")}, .now = kNow};
+  view.jobs[0].status.readyByCluster = "home 2/2, west 1/2 (away)";
+  const auto lines = RenderCluster(view, 200);
+  ASSERT_THAT(lines, SizeIs(3));
+  EXPECT_THAT(lines[0], HasSubstr("CHECKPOINT           CLUSTERS                   AGE"));
+  EXPECT_THAT(lines[1], HasSubstr("step 100, 5m00s ago  home 2/2, west 1/2 (away)  2h00m"));
+  EXPECT_THAT(lines[2], HasSubstr("step 100, 5m00s ago  -                          2h00m"));
+}
+
+TEST(ClusterViewTest, DetailsHaveARowForEachClusterOfAJobThatHasSeveral) {
+  objects::JobView job = Job("llama");
+  job.status.readyReplicas = 3;
+  job.status.replicas = 4;
+  job.status.clusters = {{.name = "east"},
+                         {.name = "west",
+                          .state = api::ClusterState::kAway,
+                          .since = kNow - std::chrono::minutes(5),
+                          .replicas = 2,
+                          .readyReplicas = 1}};
+  const auto lines = RenderCluster({.jobs = {job}, .details = true, .now = kNow}, 200);
+  EXPECT_THAT(lines,
+              IsSupersetOf({"CLUSTER  READY  STATE     SINCE", "home     2/2    -         -",
+                            "east     0/0    Expected  -", "west     1/2    Away      5m00s"}));
 }
 
 TEST(ProgressTest, ATrainersMetricsTellTheLossTheRateAndTheTimeLeft) {

@@ -45,8 +45,13 @@ def two_clusters(world):
             job.await_step(step + 30)
             world.check("without the satellite training goes on, with the same pods there",
                         len(workers_there(world, west)) == 2, workers_there(world, west))
+            reason, message = job.await_condition("ClustersConnected", "False", 120)
+            world.check("the job says that the cluster is away, and what goes on there",
+                        reason == "ClusterAway" and "2 of 2 ready, go on" in message, message)
             west("scale", "deployment", "--all", "-n", OPERATOR_NAMESPACE, "--replicas=1")
             world.note("the satellite is switched on")
+            eventually("the job to say no more that it is away",
+                       lambda: job.condition("ClustersConnected")[0] != "False", 120)
 
             job.await_success()
             job.verify(world)

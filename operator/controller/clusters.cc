@@ -1,5 +1,6 @@
 #include "operator/controller/clusters.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace swarm::controller {
@@ -31,6 +32,27 @@ Cluster* Clusters::Find(const std::string& name) const {
   const std::lock_guard lock(mutex_);
   const auto found = clusters_.find(name);
   return found == clusters_.end() ? nullptr : found->second.get();
+}
+
+Timepoint ClusterSights::See(const std::string& name, bool reachable, Timepoint now) {
+  const auto [sight, is_new] = sights_.try_emplace(name, Sight{reachable, now});
+  if (sight->second.reachable != reachable) sight->second = {reachable, now};
+  return sight->second.since;
+}
+
+ClusterLook Clusters::Look(const std::string& name, Timepoint now) const {
+  Cluster* const cluster = Find(name);
+  ClusterLook look{.reachable = cluster != nullptr && cluster->reachable()};
+  {
+    const std::lock_guard lock(mutex_);
+    look.since = sights_.See(name, look.reachable, now);
+  }
+  look.silence = now - look.since;
+  if (cluster == nullptr) return look;
+  const std::vector<Informers::Reading> caches = cluster->informers().Read();
+  const auto heard_last = std::ranges::min_element(caches, {}, &Informers::Reading::silence);
+  if (heard_last != caches.end()) look.silence = heard_last->silence;
+  return look;
 }
 
 std::vector<Cluster*> Clusters::All() const {

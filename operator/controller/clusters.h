@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/time.h"
 #include "operator/controller/informers.h"
 #include "operator/kube/client/client.h"
 
@@ -35,6 +36,28 @@ class Cluster {
   Informers informers_;  // last: its threads use the client
 };
 
+/// Since when clusters can be reached, or cannot. Pure: it knows what it is shown.
+class ClusterSights {
+ public:
+  /// Shows whether a cluster can be reached at `now`. Returns when it was first shown so, without
+  /// having been otherwise since. Times of a name do not go back.
+  Timepoint See(const std::string& name, bool reachable, Timepoint now);
+
+ private:
+  struct Sight {
+    bool reachable = false;
+    Timepoint since{};
+  };
+  std::map<std::string, Sight> sights_;
+};
+
+/// How a cluster is.
+struct ClusterLook {
+  bool reachable = false;
+  Timepoint since{};   ///< when a look first found it so
+  Duration silence{};  ///< since its API server was last heard; never heard: since the first look
+};
+
 /// Thread-safe. A cluster that has come stays as long as this.
 class Clusters {
  public:
@@ -43,10 +66,13 @@ class Clusters {
   /// Null: its satellite has not come since this operator began.
   Cluster* Find(const std::string& name) const;
   std::vector<Cluster*> All() const;
+  /// Looks at a cluster, which may not have come, at `now`.
+  ClusterLook Look(const std::string& name, Timepoint now) const;
 
  private:
   mutable std::mutex mutex_;
   std::map<std::string, std::unique_ptr<Cluster>> clusters_;  // guarded; by name
+  mutable ClusterSights sights_;                              // guarded; what looks have found
 };
 
 }  // namespace swarm::controller

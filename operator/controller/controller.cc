@@ -4,9 +4,11 @@
 
 #include <bit>
 #include <exception>
+#include <utility>
 
 #include "api/format/wall_time.h"
 #include "base/log.h"
+#include "operator/objects/outpost.h"
 
 namespace swarm::controller {
 namespace {
@@ -51,6 +53,23 @@ void Controller::AddCluster(const std::string& name, std::unique_ptr<kube::Clien
   clusters_.Add(std::make_unique<Cluster>(
       name, std::move(client), std::move(reachable), options_.informers,
       [this](const std::string& key) { queue_.Add(key); }, timing_));
+}
+
+void Controller::LookAtClusters() {
+  const Timepoint now = timing_.Now();
+  std::map<std::string, std::vector<std::string>> jobs;  // by cluster
+  for (const kube::Object& job : informers_.jobs().List()) {
+    for (const std::string& cluster : objects::ClustersOfStatus(*job)) {
+      jobs[cluster].push_back(kube::NameOf(*job).ToString());
+    }
+  }
+  for (const auto& [cluster, keys] : jobs) {
+    const bool reachable = clusters_.Look(cluster, now).reachable;
+    const auto [before, is_new] = reachable_.try_emplace(cluster, reachable);
+    const bool changed = std::exchange(before->second, reachable) != reachable;
+    if (!changed && !is_new) continue;  // a new one may have changed since its jobs looked
+    for (const std::string& key : keys) queue_.Add(key);
+  }
 }
 
 std::set<std::string> Controller::JobUids() const {

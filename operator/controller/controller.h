@@ -5,6 +5,7 @@
 #pragma once
 
 #include <atomic>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -46,6 +47,9 @@ class Controller {
   /// From now on jobs may have pods in this cluster, too. Each name once.
   void AddCluster(const std::string& name, std::unique_ptr<kube::Client> client,
                   Cluster::Reachable reachable);
+  /// Wakes the jobs that have pools or pods in a cluster that has come or gone since the last call.
+  /// Call it every few seconds, from one thread.
+  void LookAtClusters();
   /// Of all jobs that exist. Requires: synced().
   std::set<std::string> JobUids() const;
   /// Starts to reconcile, once the caches are filled. `term` of the lease fences the orders to
@@ -76,6 +80,7 @@ class Controller {
   JobSecrets secrets_;
   TrainerLinks links_;
   Clusters clusters_;
+  std::map<std::string, bool> reachable_;  // by cluster; of LookAtClusters
   Actor actor_;
   Informers informers_;
   Workloads workloads_;

@@ -108,6 +108,7 @@ plan::Observed Observe(const objects::JobView& view, const Snapshot& snapshot,
     if (workers > 1) observed.pod_sizes[pool.name] = workers;
   }
   observed.unreachable_pools = surroundings.unreachable_pools;
+  observed.clusters = surroundings.clusters;
   if (surroundings.trainer && surroundings.trainer->status) {
     const Duration ago = surroundings.now.steady - surroundings.trainer->heard;
     observed.trainer = plan::TrainerView{

@@ -42,6 +42,7 @@ struct Surroundings {
   std::optional<TrainerView> trainer;
   objects::PodOptions pods;
   std::set<std::string> unreachable_pools;
+  std::map<std::string, plan::ObservedCluster> clusters;  ///< as plan::Observed::clusters
 };
 
 /// Updates `memory` from the pods, and returns the input of a decision, except `children`. Leaves

@@ -17,6 +17,7 @@
 #include "operator/objects/read.h"
 #include "operator/objects/trim.h"
 #include "operator/objects/workload.h"
+#include "operator/plan/clusters.h"
 #include "operator/plan/decide.h"
 #include "operator/plan/observed_workers.h"
 
@@ -90,8 +91,10 @@ Reconciled Reconciler::Reconcile(const kube::ObjectName& name) {
   auto decision = Decide(ReadCaches(job), memory.get());
   if (decision.ok() && !IsLeftAlone(decision->view) &&
       (NeedsServer(decision->plan) || !plan::InDoubt(decision->observed).empty())) {
-    decision = DecideAnew(name, uid, memory.get());
-    if (decision.status().code() == StatusCode::kNotFound) return {};  // the cache follows
+    auto anew = DecideAnew(name, uid, memory.get());
+    if (anew.status().code() == StatusCode::kNotFound) return {};  // the cache follows
+    if (anew.status().code() == StatusCode::kUnavailable) TellOfWaiting(&*decision);
+    decision = std::move(anew);
   }
   if (!decision.ok()) return {decision.status(), std::nullopt};
   if (IsLeftAlone(decision->view)) {
@@ -166,6 +169,21 @@ bool Reconciler::IsReachable(const std::string& cluster) const {
   if (cluster.empty()) return true;
   const Cluster* const other = parts_.caches.clusters.Find(cluster);
   return other != nullptr && other->reachable();
+}
+
+std::map<std::string, plan::ObservedCluster> Reconciler::LookAtClusters(
+    const objects::JobView& view, const Snapshot& snapshot, const Now& now) const {
+  std::set<std::string> names = objects::ClustersOf(view.job.spec);
+  for (const kube::Object& pod : snapshot.pods) names.insert(objects::ClusterOf(*pod));
+  names.erase("");
+  std::map<std::string, plan::ObservedCluster> clusters;
+  for (const std::string& name : names) {
+    const ClusterLook look = parts_.caches.clusters.Look(name, now.steady);
+    const auto ago =
+        std::chrono::duration_cast<std::chrono::system_clock::duration>(now.steady - look.since);
+    clusters[name] = {look.reachable, api::WholeSeconds(now.wall - ago)};
+  }
+  return clusters;
 }
 
 Result<kube::Object> Reconciler::FindPod(const kube::ObjectName& name,
@@ -294,7 +312,8 @@ Result<Reconciler::Decision> Reconciler::Decide(Snapshot snapshot, JobMemory* me
   decision.observed = Observe(
       decision.view, snapshot,
       {decision.now, leader_term_, parts_.links.View(kube::NameOf(*snapshot.job).ToString()),
-       parts_.actor.pod_options(), UnreachablePools(decision.view)},
+       parts_.actor.pod_options(), UnreachablePools(decision.view),
+       LookAtClusters(decision.view, snapshot, decision.now)},
       memory);
   decision.snapshot = std::move(snapshot);
   if (decision.observed.job.job) {
@@ -366,16 +385,28 @@ Status Reconciler::CarryOut(Decision& decision, JobMemory* memory) {
   return done;
 }
 
-Status Reconciler::Write(const Decision& decision, JobMemory* memory) {
+Result<bool> Reconciler::WriteStatus(const Decision& decision) {
   const plan::Plan& plan = decision.plan;
   json object = *decision.snapshot.job;
   json status = api::StatusToJson(plan.status);
-  if (object.value("status", json()) == status) return Status();
+  if (object.value("status", json()) == status) return false;
   object["status"] = std::move(status);
   const auto written =
       parts_.client.Update(kube::resources::SwarmJobs(), object, {.subresource = "status"});
   RETURN_IF_ERROR(written.status());
   parts_.metrics.StatusWritten();
+  const kube::ObjectReference job = kube::ReferenceTo(**written);
+  for (const plan::Event& event : plan.events) {
+    parts_.events.Record(job, event.warning ? kube::EventType::kWarning : kube::EventType::kNormal,
+                         std::string(NameOf(event.reason)), "Reconcile", event.message);
+  }
+  return true;
+}
+
+Status Reconciler::Write(const Decision& decision, JobMemory* memory) {
+  const plan::Plan& plan = decision.plan;
+  ASSIGN_OR_RETURN(const bool written, WriteStatus(decision));
+  if (!written) return Status();
   memory->status_written = decision.observed.now;
   memory->tenures.Counted();
   const std::vector<std::uint64_t>& open = plan.status.openWorkers;
@@ -389,12 +420,20 @@ Status Reconciler::Write(const Decision& decision, JobMemory* memory) {
   JobCounters ends;
   for (const plan::PodEnd& end : plan.ends) ++ends.pod_ends[{end.role, end.cause}];
   parts_.metrics.Count(kube::NameOf(*decision.snapshot.job), ends);
-  const kube::ObjectReference job = kube::ReferenceTo(**written);
-  for (const plan::Event& event : plan.events) {
-    parts_.events.Record(job, event.warning ? kube::EventType::kWarning : kube::EventType::kNormal,
-                         std::string(NameOf(event.reason)), "Reconcile", event.message);
-  }
   return Status();
+}
+
+void Reconciler::TellOfWaiting(Decision* decision) {
+  const bool knows_all = std::ranges::all_of(
+      decision->observed.clusters, [](const auto& each) { return each.second.reachable; });
+  if (knows_all || !decision->observed.job.job) return;
+  decision->plan = plan::WaitForClusters(decision->observed);
+  if (decision->plan.write != plan::WriteStatus::kNo) {
+    const auto written = WriteStatus(*decision);
+    // The caller's error lets it be tried again.
+    if (!written.ok()) LOG_DEBUG("{}", written.status().ToString());
+  }
+  Show(*decision);
 }
 
 void Reconciler::Show(const Decision& decision) {
@@ -418,7 +457,8 @@ void Reconciler::Show(const Decision& decision) {
   gauges.dollars_per_hour = status.cost.dollarsPerHour;
   if (const auto& budget = decision.view.job.spec.budget) gauges.budget = budget->dollars;
   for (const auto& [type, name] : EnumNames<api::ConditionType>::kNames) {
-    const bool of_all = type != api::ConditionType::kAdmitted;
+    const bool of_all =
+        type != api::ConditionType::kAdmitted && type != api::ConditionType::kClustersConnected;
     if (of_all || FindCondition(status, type) != nullptr) {
       gauges.conditions[type] = IsTrue(status, type);
     }

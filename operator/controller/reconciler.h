@@ -8,6 +8,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <set>
@@ -79,6 +80,10 @@ class Reconciler {
   /// The pools of the job whose clusters cannot be reached.
   std::set<std::string> UnreachablePools(const objects::JobView& view) const;
   bool IsReachable(const std::string& cluster) const;
+  /// The other clusters in which the job has pools or pods.
+  std::map<std::string, plan::ObservedCluster> LookAtClusters(const objects::JobView& view,
+                                                              const Snapshot& snapshot,
+                                                              const Now& now) const;
   /// A pod as the servers of these clusters have it now; null: there is none.
   Result<kube::Object> FindPod(const kube::ObjectName& name,
                                const std::set<std::string>& clusters) const;
@@ -93,6 +98,10 @@ class Reconciler {
   void Link(const Decision& decision, JobMemory* memory);
   Status CarryOut(Decision& decision, JobMemory* memory);
   Status Write(const Decision& decision, JobMemory* memory);
+  /// Writes the status of the plan if it differs, and then tells its events. True: it was written.
+  Result<bool> WriteStatus(const Decision& decision);
+  /// Says of a job about which nothing can be decided that this is for want of a cluster.
+  void TellOfWaiting(Decision* decision);
   void Show(const Decision& decision);
   Acting ActingFor(const Decision& decision, JobMemory* memory) const;
 

@@ -45,6 +45,9 @@ std::string WhyOf(const api::SwarmJobStatus& status, const protocol::JobStatus* 
       break;
   }
   if (!capacity.empty()) return capacity;
+  const std::string away =
+      MessageIf(status, ConditionType::kClustersConnected, ConditionStatus::kFalse);
+  if (!away.empty()) return away;
   if (told != nullptr && !told->message.empty()) return told->message;
   if (told != nullptr && !told->waiting_for.empty()) return "waits for " + told->waiting_for;
   return MessageIf(status, ConditionType::kReady, ConditionStatus::kFalse);

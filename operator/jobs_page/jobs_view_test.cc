@@ -108,6 +108,9 @@ TEST(JobsViewTest, EachStateHasItsOwnReason) {
   EXPECT_EQ(WhyOf({{"state", "Running"},
                    {"conditions", {Condition("CapacityAvailable", "False", "no node fits")}}}),
             "no node fits");
+  EXPECT_EQ(WhyOf({{"state", "Running"},
+                   {"conditions", {Condition("ClustersConnected", "False", "west is away")}}}),
+            "west is away");
 }
 
 TEST(JobsViewTest, WhatIsNotKnownIsNull) {

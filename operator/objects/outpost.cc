@@ -65,6 +65,18 @@ std::set<std::string> ClustersOf(const api::Spec& spec) {
   return clusters;
 }
 
+std::set<std::string> ClustersOfStatus(const json& job) {
+  const json::json_pointer place("/status/clusters");
+  std::set<std::string> clusters;
+  if (!job.contains(place) || !job[place].is_array()) return clusters;
+  for (const json& each : job[place]) {
+    if (std::string name = TextIn(each, json::json_pointer("/name")); !name.empty()) {
+      clusters.insert(std::move(name));
+    }
+  }
+  return clusters;
+}
+
 json BuildOutpost(const JobView& view) {
   json metadata = OutpostMetadata(view, names::OutpostName(view.name));
   metadata["labels"][names::kOutpostLabel] = "true";

@@ -14,6 +14,9 @@ namespace swarm::objects {
 /// The other clusters in which the job has pools.
 std::set<std::string> ClustersOf(const api::Spec& spec);
 
+/// Those that the status of a SwarmJob names, as the server has it. Never throws.
+std::set<std::string> ClustersOfStatus(const nlohmann::json& job);
+
 /// The ConfigMap that owns the others.
 nlohmann::json BuildOutpost(const JobView& view);
 

@@ -53,6 +53,13 @@ TEST(OutpostTest, AConfigMapOwnsWhatTheJobCannotOwnThere) {
   }
 }
 
+TEST(OutpostTest, TheStatusOfAJobNamesItsClusters) {
+  const json job{{"status", {{"clusters", {{{"name", "west"}}, {{"state", "Away"}}, 7}}}}};
+  EXPECT_THAT(ClustersOfStatus(job), ElementsAre("west"));
+  EXPECT_THAT(ClustersOfStatus(json::object()), IsEmpty());
+  EXPECT_THAT(ClustersOfStatus({{"status", {{"clusters", "west"}}}}), IsEmpty());
+}
+
 TEST(OutpostTest, TheTrainersNameMeansItsAddressAtHome) {
   const auto slice = [](const std::string& address) {
     for (const json& part : BuildOutpostParts(View(), "outpost-1", address)) {

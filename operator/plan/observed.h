@@ -201,6 +201,13 @@ struct TrainerView {
   WallTime heard{};  ///< when it arrived, by the operator's clock
 };
 
+/// A cluster beside the job's own that has pools or pods of the job.
+struct ObservedCluster {
+  bool reachable = false;
+  WallTime since{};  ///< when this operator first saw it so
+  bool operator==(const ObservedCluster&) const = default;
+};
+
 /// Everything a decision depends on.
 ///
 /// `pods` may lack a pod that exists: one that this operator has created is then in `creations`,
@@ -218,14 +225,15 @@ struct Observed {
   std::map<std::string, std::uint64_t> pod_sizes;
   /// The pools whose cluster cannot be reached now. They keep the pods that they have.
   std::set<std::string> unreachable_pools;
+  std::map<std::string, ObservedCluster> clusters;  ///< by name; without the job's own
   std::set<Child> children;  ///< those that exist, belong to the job, and are correct
   std::optional<TrainerView> trainer;
   std::optional<ObservedQueue> queue;  ///< none: the job has no queue, and had none
   std::vector<Creation> creations;
   std::optional<Refusal> refusal;  ///< none: the last creation was not refused
   std::vector<Reservation> unseen;
-  std::vector<Tenure> tenures;  ///< of visible pods, and of those that went since the last write
-  std::optional<WallTime> moved;           ///< when this operator last ordered a move
+  std::vector<Tenure> tenures;    ///< of visible pods, and of those that went since the last write
+  std::optional<WallTime> moved;  ///< when this operator last ordered a move
   std::optional<WallTime> status_written;  ///< when it last wrote this job's status
   std::uint64_t leader_term = 0;           ///< of its lease, above 0; fences orders to the trainer
 };

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "api/format/enum_names.h"
 #include "api/model/decoder_config.h"
 #include "api/model/layout.h"
 #include "base/short_time.h"
 #include "operator/names/names.h"
+#include "operator/plan/clusters.h"
 #include "operator/plan/money/cost.h"
 #include "operator/plan/pods/pod_wait.h"
 #include "operator/plan/rounded.h"
@@ -33,25 +35,33 @@ bool Serves(protocol::WorkerState state) {
          state == protocol::WorkerState::kLeaving;
 }
 
+/// Of all clusters together, and by cluster.
 void CountWorkers(Draft* draft) {
   api::SwarmJobStatus& status = draft->status();
-  status.replicas = 0;
-  status.readyReplicas = 0;
   const protocol::JobStatus* view = FreshView(draft->seen, kReportSeconds);
+  std::map<std::string, WorkerCount> counts;
   for (const ObservedPod& pod : draft->seen.pods) {
     if (pod.role != PodRole::kWorker || pod.end ||
         !std::binary_search(status.openWorkers.begin(), status.openWorkers.end(), pod.number)) {
       continue;
     }
-    status.replicas += pod.workers;
+    WorkerCount& count = counts[pod.cluster];
+    count.replicas += pod.workers;
     if (view == nullptr) {
-      status.readyReplicas += pod.ready ? pod.workers : 0;
+      count.ready += pod.ready ? pod.workers : 0;
       continue;
     }
     for (const ListedWorker& listed : ListWorkers(*view, pod)) {
-      status.readyReplicas += Serves(listed.worker->state) ? 1 : 0;
+      count.ready += Serves(listed.worker->state) ? 1 : 0;
     }
   }
+  status.replicas = 0;
+  status.readyReplicas = 0;
+  for (const auto& [cluster, count] : counts) {
+    status.replicas += count.replicas;
+    status.readyReplicas += count.ready;
+  }
+  ReportClusters(counts, draft);
 }
 
 void CountStages(const protocol::JobStatus& view, Draft* draft) {
@@ -264,6 +274,8 @@ api::SwarmJobStatus Without(api::SwarmJobStatus status, bool counts) {
   if (!counts) return status;
   status.cost = {};
   status.replicas = status.readyReplicas = 0;
+  for (api::ClusterStatus& each : status.clusters) each.replicas = each.readyReplicas = 0;
+  status.readyByCluster.clear();
   status.stages.clear();
   return status;
 }
@@ -319,7 +331,8 @@ Plan Reject(const Observed& observed) {
   if (!known) plan.events.push_back({.warning = true, .reason = Reason::kRejected, .message = why});
   set(ConditionType::kAccepted, ConditionStatus::kFalse, Reason::kInvalid, why);
   for (const auto& [type, name] : EnumNames<ConditionType>::kNames) {
-    if (type == ConditionType::kAdmitted) continue;  // it is the queue's
+    // Not every job has these.
+    if (type == ConditionType::kAdmitted || type == ConditionType::kClustersConnected) continue;
     if (api::FindCondition(status, type) != nullptr) continue;
     set(type, ConditionStatus::kUnknown, Reason::kRejected, "the manifest is invalid");
   }

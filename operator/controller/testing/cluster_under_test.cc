@@ -74,7 +74,7 @@ OperatorUnderTest::OperatorUnderTest(std::shared_ptr<FakeApiServer> server,
                     return Now{
                         std::chrono::system_clock::now() +
                             std::chrono::duration_cast<std::chrono::system_clock::duration>(later),
-                        Clock::now()};
+                        Clock::now() + aged};
                   }) {
   FillCaches();
 }
@@ -96,6 +96,18 @@ void OperatorUnderTest::Miss(const std::string& pod) {
     if (kube::NameOf(*each).name != pod) others.emplace_back(*each);
   }
   pods_.Replace(others, [](const kube::Change&) {});
+}
+
+void OperatorUnderTest::AddCluster(const std::string& name, std::shared_ptr<FakeApiServer> server,
+                                   Cluster::Reachable reachable) {
+  clusters_.Add(std::make_unique<Cluster>(
+      name, MakeClientUnderTest(std::move(server)), std::move(reachable), InformerOptions(),
+      [](const std::string&) {}, kube::SystemTiming()));
+}
+
+bool OperatorUnderTest::Reaches(const std::string& cluster) const {
+  const Cluster* const other = clusters_.Find(cluster);
+  return other != nullptr && other->reachable();
 }
 
 Status OperatorUnderTest::Look() {

@@ -46,6 +46,10 @@ class OperatorUnderTest {
   void FillCaches();
   /// Removes a pod of kTestJob from the cache, as if the cache were behind.
   void Miss(const std::string& pod);
+  /// Another cluster, with caches that fill themselves.
+  void AddCluster(const std::string& name, std::shared_ptr<FakeApiServer> server,
+                  Cluster::Reachable reachable);
+  bool Reaches(const std::string& cluster) const;
   /// Reconciles once, with the current caches.
   Status Look();
   /// Fills the caches and reconciles, until a reconcile changes nothing on the server.
@@ -53,6 +57,7 @@ class OperatorUnderTest {
 
   std::optional<Duration> look_again;  ///< when the last reconcile asked for the next one
   Duration later{};                    ///< added to the wall clock
+  Duration aged{};                     ///< added to the clock of silences
   OperatorMetrics metrics{1};
 
  private:

@@ -99,6 +99,13 @@ Observed FakeCluster::Observe(Leader& by) const {
   seen.nodes = nodes;
   seen.children = children;
   seen.pod_sizes = pod_sizes;
+  seen.clusters = clusters;
+  for (const api::Pool& pool : job.job->spec.workers.pools) {
+    const auto cluster = clusters.find(pool.cluster);
+    if (cluster != clusters.end() && !cluster->second.reachable) {
+      seen.unreachable_pools.insert(pool.name);
+    }
+  }
   seen.image = image;
   seen.trainer = View();
   seen.queue = queue;
@@ -156,6 +163,9 @@ void FakeCluster::Do(const Action& action, Leader& by) {
   } else if (const auto* worker = std::get_if<CreateWorker>(&action)) {
     ObservedPod pod{.number = worker->ordinal, .pool = worker->pool};
     if (pod_sizes.contains(pod.pool)) pod.workers = pod_sizes.at(pod.pool);
+    for (const api::Pool& pool : job.job->spec.workers.pools) {
+      if (pool.name == pod.pool) pod.cluster = pool.cluster;
+    }
     pod.name = names::PodName(job.name, pod.role, pod.number);
     done.push_back("create " + pod.name + " in " + pod.pool);
     Create(std::move(pod), by);

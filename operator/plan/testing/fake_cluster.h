@@ -35,6 +35,7 @@ class FakeCluster {
   WallTime now{std::chrono::seconds(1'800'000'000)};
   ObservedJob job;
   std::map<std::string, std::uint64_t> free_slots;   ///< how many more nodes each pool can get
+  std::map<std::string, ObservedCluster> clusters;   ///< others that the job's pools name
   std::map<std::string, std::uint64_t> pod_sizes;    ///< workers in a pod of each pool; else 1
   api::ImageStatus image{.name = "swarm-worker:1"};  ///< of the operators
   bool trainer_speaks = true;
