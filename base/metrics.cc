@@ -28,6 +28,7 @@ constexpr std::array<std::string_view, 3> kCodeMethodHost{"code", "method", "hos
 constexpr std::array<std::string_view, 2> kVerbHost{"verb", "host"};
 constexpr std::array<std::string_view, 1> kLease{"name"};
 constexpr std::array<std::string_view, 1> kState{"state"};
+constexpr std::array<std::string_view, 1> kCluster{"cluster"};
 constexpr std::array<std::string_view, 1> kResource{"resource"};
 constexpr std::array<std::string_view, 2> kJob{"job_namespace", "swarmjob"};
 constexpr std::array<std::string_view, 3> kJobCondition{"job_namespace", "swarmjob", "condition"};
@@ -227,6 +228,25 @@ constexpr std::array<MetricDefinition, kMetricCount> kCatalogue{{
     {Metric::kOperatorCacheSilence, "swarmjob_operator_cache_silence_seconds", kGauge, kOperator,
      kResource,
      "Seconds since the API server last confirmed what the operator has of the resource"},
+    {Metric::kOperatorClusterConnected, "swarmjob_operator_cluster_connected", kGauge, kOperator,
+     kCluster,
+     "1 while the leading operator reaches the other cluster through its satellite; 0 while it does"
+     " not, and jobs have pools or pods there"},
+    {Metric::kOperatorClusterSilence, "swarmjob_operator_cluster_silence_seconds", kGauge,
+     kOperator, kCluster,
+     "Seconds since the operator last heard the API server of the other cluster; of one that has"
+     " not come, since the operator began to look"},
+    {Metric::kSatelliteConnected, "swarmjob_satellite_connected", kGauge, kSatellite, kNoLabels,
+     "1 while home has this satellite's connection, else 0"},
+    {Metric::kSatellitePods, "swarmjob_satellite_pods", kGauge, kSatellite, kNoLabels,
+     "Pods of home's jobs in this cluster, counted once a minute"},
+    {Metric::kSatelliteRefused, "swarmjob_satellite_refused_requests_total", kCounter, kSatellite,
+     kNoLabels,
+     "Requests of home that the satellite did not carry out, since home has no use for"
+     " them"},
+    {Metric::kSatelliteCertificateEnd, "swarmjob_satellite_certificate_end_timestamp_seconds",
+     kGauge, kSatellite, kNoLabels,
+     "When the satellite's certificate ends, in seconds since 1970; absent before it has one"},
 }};
 
 constexpr bool InOrder() {

@@ -109,14 +109,21 @@ enum class Metric : std::uint8_t {
   kOperatorStatusWrites,
   kOperatorWatchRestarts,
   kOperatorCacheSilence,
+  kOperatorClusterConnected,
+  kOperatorClusterSilence,
+  kSatelliteConnected,
+  kSatellitePods,
+  kSatelliteRefused,
+  kSatelliteCertificateEnd,
 };
 inline constexpr std::size_t kMetricCount =
-    static_cast<std::size_t>(Metric::kOperatorCacheSilence) + 1;
+    static_cast<std::size_t>(Metric::kSatelliteCertificateEnd) + 1;
 
 enum class MetricType : std::uint8_t { kCounter, kGauge, kHistogram };
 
-/// Which programs serve a metric; kBoth: the trainer and every stage worker.
-enum class MetricServer : std::uint8_t { kTrainer, kStageWorker, kBoth, kOperator };
+/// Which programs serve a metric; kBoth: the trainer and every stage worker; kSatellite: the
+/// operator of a cluster that is a satellite.
+enum class MetricServer : std::uint8_t { kTrainer, kStageWorker, kBoth, kOperator, kSatellite };
 
 struct MetricDefinition {
   Metric metric;

@@ -40,6 +40,8 @@ std::string_view WhoServes(MetricServer server) {
       return "both";
     case MetricServer::kOperator:
       return "operator";
+    case MetricServer::kSatellite:
+      return "satellite";
   }
   return "";
 }

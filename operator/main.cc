@@ -236,7 +236,7 @@ class Operator {
          .secret = {lease_namespace_, "swarm-satellite"},
          .namespaces = {flags_.namespaces.begin(), flags_.namespaces.end()},
          .sweep = {.orphaned = std::chrono::hours(flags_.satellite_orphan_hours)}},
-        own_, kube::SystemTiming(), stop);
+        own_, kube::SystemTiming(), &satellite_metrics_, stop);
     if (ended.ok()) return;
     LOG_ERROR("this cluster cannot be a satellite: {}", ended.ToString());
     ExitWith(kFailed);
@@ -294,8 +294,8 @@ class Operator {
   }
 
   std::vector<MetricSample> Samples() const {
-    std::vector<MetricSample> samples;
-    if (controller_) samples = controller_->Samples();
+    std::vector<MetricSample> samples =
+        controller_ ? controller_->Samples() : satellite_metrics_.Read();
     controller::AppendClient(client_metrics_.Read(), &samples);
     const bool leading = !flags_.leader_elect || leads_;
     samples.push_back({Metric::kLeader, {flags_.lease_name}, leading ? 1.0 : 0.0});
@@ -306,6 +306,7 @@ class Operator {
   const std::string lease_namespace_;
   std::stop_source stop_;
   kube::ClientMetrics client_metrics_;
+  satellite::SatelliteMetrics satellite_metrics_;
   std::unique_ptr<kube::Client> client_, lease_client_;
   const satellite::OwnCluster own_;
   std::optional<controller::Controller> controller_;  // none: a satellite has no jobs

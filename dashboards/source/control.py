@@ -89,9 +89,30 @@ def api():
     )
 
 
+def clusters():
+    return row(
+        "Clusters",
+        series("Clusters connected", "1 while the operator reaches another cluster through its satellite, 0 while it does "
+               "not and jobs have pools there.", "none",
+               (f"max by (cluster) ({of('swarmjob_operator_cluster_connected')})", "{{cluster}}")),
+        series("Silence of clusters", "Seconds since the operator last heard the API server of another cluster. A "
+               "bookmark comes every minute.", "s",
+               (f"max by (cluster) ({of('swarmjob_operator_cluster_silence_seconds')})", "{{cluster}}")),
+        series("Satellite connected", "Of an operator that is a satellite: 1 while home has its connection.", "none",
+               (f"max by (instance) ({of('swarmjob_satellite_connected')})", "{{instance}}")),
+        series("Pods of home", "Pods that a satellite keeps for home's jobs.", "none",
+               (f"max by (instance) ({of('swarmjob_satellite_pods')})", "{{instance}}")),
+        series("Refused to home", "Requests of home that a satellite did not carry out, per second.", "ops",
+               (f"sum by (instance) ({rate('swarmjob_satellite_refused_requests_total', OPERATOR)})", "{{instance}}")),
+        series("Satellite's certificate", "Seconds until it ends. It is renewed after half of its week.", "s",
+               (f"max by (instance) ({of('swarmjob_satellite_certificate_end_timestamp_seconds')}) - time()",
+                "{{instance}}")),
+    )
+
+
 def build():
     return dashboard(
         "swarmjob-operator", "SwarmJob / Operator",
-        "The operator: leadership, reconciles, queue, and requests to the API server.",
-        variables("swarmjob_operator_.+|controller_runtime_.+", jobs=False),
-        [summary(), reconciles(), queue(), api()])
+        "The operator: leadership, reconciles, queue, requests to the API server, and other clusters.",
+        variables("swarmjob_operator_.+|swarmjob_satellite_.+|controller_runtime_.+", jobs=False),
+        [summary(), reconciles(), queue(), api(), clusters()])

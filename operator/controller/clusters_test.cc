@@ -8,12 +8,15 @@
 #include <algorithm>
 #include <atomic>
 
+#include "operator/controller/controller.h"
+#include "operator/controller/testing/client_under_test.h"
 #include "operator/controller/testing/cluster_under_test.h"
 
 namespace swarm::controller {
 namespace {
 
 using kube::resources::Pods;
+using kube::resources::SwarmJobs;
 using nlohmann::json;
 using std::chrono::seconds;
 using testing::AllOf;
@@ -140,6 +143,59 @@ TEST_F(ClustersTest, AnOperatorThatDoesNotKnowThePodsThereSaysSoAndChangesNothin
   WaitLonger(seconds(31), &second);
   EXPECT_TRUE(west_->Await([&] { return decides() && connected().starts_with("True"); }))
       << connected();
+}
+
+/// A whole operator, with its own threads.
+class ControllerOfClustersTest : public testing::Test {
+ protected:
+  static ControllerOptions Options() {
+    ControllerOptions options;
+    options.pods.worker_image = "worker:1";
+    options.instance = "test";
+    return options;
+  }
+  double Value(Metric metric) const {
+    for (const MetricSample& sample : controller_.Samples()) {
+      if (sample.metric == metric && sample.labels == std::vector<std::string>{"west"}) {
+        return std::get<double>(sample.value);
+      }
+    }
+    return -1;
+  }
+
+  ClusterUnderTest cluster_;
+  std::shared_ptr<FakeApiServer> west_ = std::make_shared<FakeApiServer>();
+  std::atomic<bool> reachable_ = true;
+  std::stop_source stop_;
+  std::unique_ptr<kube::Client> client_ = MakeClientUnderTest(cluster_.server, stop_.get_token());
+  Controller controller_{*client_, Options(), cluster_.trainers.connect(), kube::SystemTiming()};
+};
+
+TEST_F(ControllerOfClustersTest, ItsMetricsSayWhichClustersAreConnected) {
+  controller_.Start();
+  controller_.Lead(1);
+  EXPECT_EQ(Value(Metric::kOperatorClusterConnected), -1) << "nobody has named it";
+  cluster_.Submit(kTwoPools);
+  EXPECT_TRUE(
+      cluster_.server->Await([&] { return Value(Metric::kOperatorClusterConnected) == 0; }));
+  EXPECT_GE(Value(Metric::kOperatorClusterSilence), 0);
+  controller_.AddCluster("west", MakeClientUnderTest(west_, stop_.get_token()),
+                         [this] { return reachable_.load(); });
+  EXPECT_TRUE(west_->Await([&] {
+    controller_.LookAtClusters();
+    return Value(Metric::kOperatorClusterConnected) == 1 && west_->All(Pods()).size() == 2;
+  })) << "its jobs were woken";
+  reachable_ = false;
+  EXPECT_EQ(Value(Metric::kOperatorClusterConnected), 0);
+}
+
+TEST_F(ControllerOfClustersTest, AStandbySaysNothingOfClusters) {
+  cluster_.Submit(kTwoPools);
+  cluster_.server->Edit(SwarmJobs(), kTestJob,
+                        [](json& job) { job["status"]["clusters"] = {{{"name", "west"}}}; });
+  controller_.Start();
+  ASSERT_TRUE(cluster_.server->Await([&] { return controller_.synced(); }));
+  EXPECT_EQ(Value(Metric::kOperatorClusterConnected), -1) << "no satellite dials it";
 }
 
 }  // namespace

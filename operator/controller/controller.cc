@@ -80,6 +80,7 @@ std::set<std::string> Controller::JobUids() const {
 
 void Controller::Lead(std::uint64_t term) {
   SWARM_CHECK(!leader_.joinable(), "an operator leads once");
+  leads_ = true;
   leader_ = std::jthread([this, term](std::stop_token stop) { Run(term, stop); });
 }
 
@@ -134,7 +135,26 @@ std::vector<MetricSample> Controller::Samples() const {
         {Metric::kOperatorWatchRestarts, {cache.resource}, static_cast<double>(cache.relists)});
     samples.push_back({Metric::kOperatorCacheSilence, {cache.resource}, ToSeconds(cache.silence)});
   }
+  AppendClusters(&samples);
   return samples;
+}
+
+/// No satellite dials an operator that does not lead. A cluster that is away counts while a job
+/// names it.
+void Controller::AppendClusters(std::vector<MetricSample>* samples) const {
+  if (!leads_) return;
+  std::set<std::string> names;
+  for (const kube::Object& job : informers_.jobs().List()) {
+    names.merge(objects::ClustersOfStatus(*job));
+  }
+  for (const Cluster* cluster : clusters_.All()) {
+    if (cluster->reachable()) names.insert(cluster->name());
+  }
+  for (const std::string& name : names) {
+    const ClusterLook look = clusters_.Look(name, timing_.Now());
+    samples->push_back({Metric::kOperatorClusterConnected, {name}, look.reachable ? 1.0 : 0.0});
+    samples->push_back({Metric::kOperatorClusterSilence, {name}, ToSeconds(look.silence)});
+  }
 }
 
 jobs_page::JobsView Controller::Jobs() const {

@@ -70,6 +70,7 @@ class Controller {
   void Run(std::uint64_t term, std::stop_token stop);
   void Work(Reconciler& reconciler, std::stop_token stop);
   void Look(Reconciler& reconciler, const std::string& key);
+  void AppendClusters(std::vector<MetricSample>* samples) const;
 
   const ControllerOptions options_;
   kube::Client& client_;
@@ -81,6 +82,7 @@ class Controller {
   TrainerLinks links_;
   Clusters clusters_;
   std::map<std::string, bool> reachable_;  // by cluster; of LookAtClusters
+  std::atomic<bool> leads_ = false;
   Actor actor_;
   Informers informers_;
   Workloads workloads_;

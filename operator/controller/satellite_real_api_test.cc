@@ -122,7 +122,7 @@ class SatelliteRealApiTest : public kube::ApiServerUnderTest {
     satellite_ = std::jthread([this, token, sweep](std::stop_token stop) {
       satellite_ended_ = satellite::RunSatellite(
           {.token = token, .secret = {ns_, "swarm-satellite"}, .namespaces = {ns_}, .sweep = sweep},
-          {*west_, west_plane_->transport(), Admin()}, kube::SystemTiming(), stop);
+          {*west_, west_plane_->transport(), Admin()}, kube::SystemTiming(), &metrics_, stop);
     });
   }
   void StopSatellite() {
@@ -166,6 +166,27 @@ class SatelliteRealApiTest : public kube::ApiServerUnderTest {
                                       {.subresource = "status"});
     ASSERT_TRUE(changed.ok()) << changed.status().ToString();
   }
+  std::string Ready() {
+    const json job = Job();
+    return job.is_object() ? kube::TextAt(job, "/status/readyByCluster") : "";
+  }
+  /// The condition ClustersConnected: "False: ClusterAway".
+  std::string Connected() {
+    const json job = Job();
+    const json::json_pointer place("/status/conditions");
+    for (const json& each : job.contains(place) ? job[place] : json::array()) {
+      if (each["type"] == "ClustersConnected") {
+        return kube::TextAt(each, "/status") + ": " + kube::TextAt(each, "/reason");
+      }
+    }
+    return "";
+  }
+  double OfSatellite(Metric metric) const {
+    for (const MetricSample& sample : metrics_.Read()) {
+      if (sample.metric == metric) return std::get<double>(sample.value);
+    }
+    return -1;
+  }
   /// The address that the trainer's name has in the other cluster.
   std::string TrainerThere() {
     const auto slice = west_->Get(kube::resources::EndpointSlices(), {ns_, "tiny-trainer"});
@@ -178,6 +199,7 @@ class SatelliteRealApiTest : public kube::ApiServerUnderTest {
   std::optional<Controller> controller_;
   std::string address_;
   std::unique_ptr<satellite::Home> home_;
+  satellite::SatelliteMetrics metrics_;
   Status satellite_ended_;
   std::jthread satellite_;
 };
@@ -238,6 +260,30 @@ TEST_F(SatelliteRealApiTest, WithoutItsSatelliteTheOtherClustersPodsStayAndHomeG
   ASSERT_TRUE(west_->Delete(Pods(), {ns_, *there.begin()}, {.grace_seconds = 0}).ok());
   EXPECT_TRUE(Await([&] { return There().contains("tiny-w5"); }))
       << testing::PrintToString(There()) << testing::PrintToString(Here());
+}
+
+TEST_F(SatelliteRealApiTest, AClusterThatIsAwayIsToldAndSoIsItsReturn) {
+  StartSatellite(TokenFor("west"));
+  Submit();
+  ASSERT_TRUE(Await([&] { return Ready() == "home 0/2, west 0/2" && There().size() == 2; }));
+  for (const std::string& pod : There()) Run(*west_, pod, "10.2.0.1");
+  EXPECT_TRUE(Await([&] { return Ready() == "home 0/2, west 2/2"; })) << Ready();
+  EXPECT_EQ(OfSatellite(Metric::kSatelliteConnected), 1);
+  StopSatellite();
+  EXPECT_EQ(OfSatellite(Metric::kSatelliteConnected), 0);
+  EXPECT_TRUE(Await([&] {
+    controller_->LookAtClusters();
+    return Connected() == "False: ClusterAway";
+  })) << Connected();
+  EXPECT_EQ(Ready(), "home 0/2, west 2/2 (away)");
+  StartSatellite("");
+  EXPECT_TRUE(Await([&] {
+    controller_->LookAtClusters();
+    return Connected() == "True: EveryClusterConnected";
+  })) << Connected();
+  EXPECT_EQ(OfSatellite(Metric::kSatelliteConnected), 1);
+  EXPECT_EQ(OfSatellite(Metric::kSatelliteRefused), 0);
+  EXPECT_GT(OfSatellite(Metric::kSatelliteCertificateEnd), 0);
 }
 
 TEST_F(SatelliteRealApiTest, AnOperatorThatTakesOverFindsThePodsOfTheOtherCluster) {

@@ -22,6 +22,9 @@ namespace {
 using nlohmann::json;
 
 constexpr Duration kSweepPeriod = std::chrono::seconds(10);
+/// Pods are counted at each of so many sweeps: a list of them costs the API server more than one of
+/// outposts.
+constexpr int kSweepsPerCount = 6;
 constexpr const char* kCertificate = "tls.crt";
 constexpr const char* kKey = "tls.key";
 constexpr const char* kHomeAddress = "home";
@@ -44,13 +47,21 @@ bool IsFinal(const Status& status) {
 
 class Satellite {
  public:
-  Satellite(const SatelliteOptions& options, const OwnCluster& own, kube::Timing& timing)
-      : options_(options), own_(own), timing_(timing), sweep_(options.sweep, timing.Now()) {}
+  Satellite(const SatelliteOptions& options, const OwnCluster& own, kube::Timing& timing,
+            SatelliteMetrics* metrics)
+      : options_(options),
+        own_(own),
+        timing_(timing),
+        metrics_(metrics),
+        sweep_(options.sweep, timing.Now()) {}
 
   Status Run(std::stop_token stop) {
     const std::jthread sweeper([this](std::stop_token end) {
       pthread_setname_np(pthread_self(), "sweep");
-      while (timing_.Sleep(kSweepPeriod, end)) SweepOnce();
+      for (int sweeps = 0; timing_.Sleep(kSweepPeriod, end); ++sweeps) {
+        SweepOnce();
+        if (sweeps % kSweepsPerCount == 0) CountPods();
+      }
     });
     kube::Backoff pauses({});
     Status failed;
@@ -70,11 +81,13 @@ class Satellite {
   Status Serve(std::stop_token stop) {
     ASSIGN_OR_RETURN(Membership member, Join());
     ASSIGN_OR_RETURN(const WallTime renew_at, RenewalOf(member.pair));
+    TellCertificate(member.pair);
     if (timing_.WallNow() >= renew_at) {
       const Status renewed = RenewNow(&member);
       // A certificate that is still good serves meanwhile.
       if (IsFinal(renewed)) return renewed;
       if (!renewed.ok()) LOG_WARN("no new certificate: {}", renewed.ToString());
+      TellCertificate(member.pair);
     }
     LOG_INFO("serving home at {} as cluster {}", member.home.address, member.cluster);
     GuestOptions guest;
@@ -83,14 +96,27 @@ class Satellite {
     guest.transport = own_.transport;
     guest.credentials = own_.credentials;
     guest.check = [this](const kube::HttpRequest& request) {
-      return CheckRequest(request, options_.namespaces);
+      Status allowed = CheckRequest(request, options_.namespaces);
+      if (!allowed.ok()) metrics_->Refused();
+      return allowed;
     };
-    guest.on_welcome = [this](std::uint64_t term) { return Follow(term); };
+    guest.on_welcome = [this](std::uint64_t term) {
+      Status followed = Follow(term);
+      metrics_->Connected(followed.ok());
+      return followed;
+    };
     guest.on_jobs = [this](const std::set<std::string>& uids) {
       const std::lock_guard lock(mutex_);
       sweep_.Hear(uids, timing_.Now());
     };
-    return ServeHome(guest, std::move(stop));
+    const Status ended = ServeHome(guest, std::move(stop));
+    metrics_->Connected(false);
+    return ended;
+  }
+
+  void TellCertificate(const identity::KeyPair& pair) {
+    const auto facts = identity::ReadCertificate(pair.certificate, kCertificate);
+    if (facts.ok()) metrics_->HasCertificateUntil(facts->not_after);
   }
 
   /// From the Secret, or by the token.
@@ -192,9 +218,24 @@ class Satellite {
     }
   }
 
+  /// Those that home has made here, in the satellite's namespaces.
+  void CountPods() {
+    std::set<std::string> namespaces = options_.namespaces;
+    if (namespaces.empty()) namespaces.insert("");
+    std::uint64_t pods = 0;
+    for (const std::string& ns : namespaces) {
+      const auto found = own_.client.List(kube::resources::Pods(),
+                                          {.ns = ns, .label_selector = names::kJobUidLabel});
+      if (!found.ok()) return LOG_WARN("cannot count pods: {}", found.status().ToString());
+      pods += found->items.size();
+    }
+    metrics_->Keeps(pods);
+  }
+
   const SatelliteOptions& options_;
   const OwnCluster& own_;
   kube::Timing& timing_;
+  SatelliteMetrics* const metrics_;
   std::mutex mutex_;
   Sweep sweep_;             // guarded
   std::uint64_t term_ = 0;  // guarded: the latest of home's leaders
@@ -203,8 +244,8 @@ class Satellite {
 }  // namespace
 
 Status RunSatellite(const SatelliteOptions& options, const OwnCluster& own, kube::Timing& timing,
-                    std::stop_token stop) {
-  return Satellite(options, own, timing).Run(std::move(stop));
+                    SatelliteMetrics* metrics, std::stop_token stop) {
+  return Satellite(options, own, timing, metrics).Run(std::move(stop));
 }
 
 }  // namespace swarm::satellite

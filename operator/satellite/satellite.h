@@ -12,6 +12,7 @@
 #include "operator/kube/config/credentials.h"
 #include "operator/kube/timing/timing.h"
 #include "operator/kube/transport/http.h"
+#include "operator/satellite/metrics.h"
 #include "operator/satellite/sweep.h"
 
 namespace swarm::satellite {
@@ -34,6 +35,6 @@ struct OwnCluster {
 /// kInvalidArgument (the token is none), kUnauthenticated and kPermissionDenied (home does not want
 /// this satellite), kFailedPrecondition (the Secret has no identity).
 Status RunSatellite(const SatelliteOptions& options, const OwnCluster& own, kube::Timing& timing,
-                    std::stop_token stop);
+                    SatelliteMetrics* metrics, std::stop_token stop);
 
 }  // namespace swarm::satellite

@@ -1,5 +1,6 @@
 """An operator on a real API server without nodes, for tests that look at its metrics. The test plays the kubelets."""
 
+import copy
 import json
 import os
 import pathlib
@@ -24,6 +25,8 @@ JOB = {
         "checkpoint": {"uri": "s3://bucket/checkpoints"},
     },
 }
+# A pool in a cluster that has no satellite: the operator has something to say of it, and all pods stay here.
+AWAY = {"name": "away", "cluster": "west", "machine": {"teraflops": 1, "dollarsPerHour": 1}}
 
 
 def free_port():
@@ -102,10 +105,10 @@ def kubectl(kubeconfig, programs, *arguments, stdin=None, seconds=90):
 
 
 class Operator:
-    """An API server with the definition and the job above, and the operator; all run from its making until stop().
-    Exits with 77, which ctest reports as skipped, where there are no programs of Kubernetes."""
+    """An API server with the definition and the job above, with `more` pools, and the operator; all run from its making
+    until stop(). Exits with 77, which ctest reports as skipped, where there are no programs of Kubernetes."""
 
-    def __init__(self, program, folder):
+    def __init__(self, program, folder, *more):
         if not (KUBE / "kube-apiserver").exists():
             print(f"SKIPPED: there is no kube-apiserver in {KUBE}; e2e/build.sh makes one", file=sys.stderr)
             sys.exit(77)
@@ -113,7 +116,9 @@ class Operator:
         try:
             self.kubeconfig = start_api_server(folder, self.programs)
             self.kubectl("apply", "-f", ROOT / "crds/swarmjob.yaml")
-            self.kubectl("apply", "-f", "-", stdin=json.dumps(JOB))
+            job = copy.deepcopy(JOB)
+            job["spec"]["workers"]["pools"] += more
+            self.kubectl("apply", "-f", "-", stdin=json.dumps(job))
             self.metrics = f"127.0.0.1:{free_port()}"
             self.programs.start(program, f"--kubeconfig={self.kubeconfig}", "--allow-insecure", "--worker-image=none",
                                 "--leader-elect", "--lease-namespace=default", f"--metrics-listen={self.metrics}",

@@ -12,7 +12,7 @@ import sys
 import tempfile
 
 sys.dont_write_bytecode = True
-from bare_cluster import Operator  # noqa: E402
+from bare_cluster import AWAY, Operator  # noqa: E402
 from panels import queries, servers  # noqa: E402
 from prometheus import Prometheus, await_numbers  # noqa: E402
 
@@ -23,7 +23,7 @@ def main():
     wanted = sorted({(name, panel["title"], expr) for name, panel, expr in queries() if servers(expr) == {"operator"}})
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        operator = Operator(sys.argv[1], folder)
+        operator = Operator(sys.argv[1], folder, AWAY)
         prometheus = Prometheus(folder)
         try:
             prometheus.scrape(operator.targets())

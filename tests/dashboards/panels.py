@@ -64,11 +64,11 @@ def metrics_in(expr):
 
 
 def of_operator(expr):
-    """Whether the query needs an operator."""
-    return "operator" in servers(expr)
+    """Whether the query needs an operator, or one that is a satellite."""
+    return bool(servers(expr) & {"operator", "satellite"})
 
 
 def servers(expr):
-    """What the query asks: the operator, the trainer, the workers."""
+    """What the query asks: the operator, one that is a satellite, the trainer, the workers."""
     known = catalogue()
     return {known[base_name(known, metric)]["server"] for metric in metrics_in(expr)}
