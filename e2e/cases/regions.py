@@ -58,7 +58,7 @@ def two_clusters(world):
             eventually("the workers there to be deleted", lambda: not workers_there(world, west), 90)
             world.kubectl.delete("swarmjob", job.name, world.namespace)
             eventually("nothing of the job to be left there",
-                       lambda: not west.list("pods,services,secrets,endpointslices", world.namespace,
-                                             "swarmjob.dev/job"), 120)
+                       lambda: not west.list("pods,services,secrets,endpointslices,poddisruptionbudgets",
+                                             world.namespace, "swarmjob.dev/job"), 120)
     finally:
         world.install()  # without satellites, as other cases expect it

@@ -384,7 +384,7 @@ bool Actor::HasGoodOutposts(const Acting& acting) const {
     const auto known = acting.memory->outposts.find(name);
     if (known == acting.memory->outposts.end()) return false;
     const auto& [uid, parts] = known->second;
-    const json wanted = objects::BuildOutpostParts(acting.view, uid, acting.trainer_ip);
+    const json wanted = objects::BuildOutpostParts(acting.view, name, uid, acting.trainer_ip);
     return parts.hash == std::hash<json>()(wanted) &&
            api::WholeSeconds(acting.now) - parts.time < kChildTrusted;
   });
@@ -406,7 +406,7 @@ Status Actor::ApplyOutpost(const Acting& acting, const std::string& cluster) {
   OutpostMemory& memory = acting.memory->outposts[cluster];
   memory = {kube::UidOf(*outpost), {}};
   const std::vector<json> parts =
-      objects::BuildOutpostParts(acting.view, memory.uid, acting.trainer_ip);
+      objects::BuildOutpostParts(acting.view, cluster, memory.uid, acting.trainer_ip);
   for (const json& part : parts) {
     RETURN_IF_ERROR(ApplyObject(*client, acting, cluster, part).status());
   }

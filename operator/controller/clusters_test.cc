@@ -15,6 +15,7 @@
 namespace swarm::controller {
 namespace {
 
+using kube::resources::PodDisruptionBudgets;
 using kube::resources::Pods;
 using kube::resources::SwarmJobs;
 using nlohmann::json;
@@ -67,6 +68,10 @@ class ClustersTest : public testing::Test {
       });
     }
   }
+  static int Kept(const FakeApiServer& server) {
+    const auto budget = server.Find(PodDisruptionBudgets(), {"team", "tiny-workers"});
+    return budget ? (*budget)["spec"]["minAvailable"].get<int>() : -1;
+  }
   static void WaitLonger(Duration more, OperatorUnderTest* home) {
     home->later += more;
     home->aged += more;
@@ -114,6 +119,24 @@ TEST_F(ClustersTest, AClusterThatGoesIsToldAndItsWorkersGoOnCounting) {
   WaitLonger(seconds(31), &operator_);
   EXPECT_TRUE(Says(operator_, "home 2/2, west 2/2"));
   EXPECT_THAT(connected(), StartsWith("True: EveryClusterConnected"));
+}
+
+TEST_F(ClustersTest, EachClusterHasABudgetThatCountsWhatIsReadyInTheOther) {
+  Connect(operator_);
+  cluster_.Submit(kTwoPools);
+  ASSERT_TRUE(Says(operator_, "home 0/2, west 0/2"));
+  EXPECT_EQ(Kept(*cluster_.server), 3);
+  EXPECT_EQ(Kept(*west_), 3);
+  cluster_.RunPods();
+  RunPodsThere();
+  WaitLonger(seconds(10), &operator_);
+  ASSERT_TRUE(Says(operator_, "home 2/2, west 2/2"));
+  operator_.Settle();
+  EXPECT_EQ(Kept(*cluster_.server), 1) << "three of four are to stay, and two are elsewhere";
+  EXPECT_EQ(Kept(*west_), 1);
+  const json budget = *west_->Find(PodDisruptionBudgets(), {"team", "tiny-workers"});
+  EXPECT_EQ(budget["metadata"]["ownerReferences"][0]["name"], "tiny-outpost")
+      << "it goes with the job";
 }
 
 TEST_F(ClustersTest, AnOperatorThatDoesNotKnowThePodsThereSaysSoAndChangesNothing) {

@@ -268,6 +268,7 @@ TEST_F(SatelliteRealApiTest, AClusterThatIsAwayIsToldAndSoIsItsReturn) {
   ASSERT_TRUE(Await([&] { return Ready() == "home 0/2, west 0/2" && There().size() == 2; }));
   for (const std::string& pod : There()) Run(*west_, pod, "10.2.0.1");
   EXPECT_TRUE(Await([&] { return Ready() == "home 0/2, west 2/2"; })) << Ready();
+  EXPECT_TRUE(NamesIn(*west_, kube::resources::PodDisruptionBudgets()).contains("tiny-workers"));
   EXPECT_EQ(OfSatellite(Metric::kSatelliteConnected), 1);
   StopSatellite();
   EXPECT_EQ(OfSatellite(Metric::kSatelliteConnected), 0);

@@ -20,6 +20,16 @@ json RoleLabels(const JobView& view, const char* role) {
   return {{names::kJobLabel, view.name}, {names::kRoleLabel, role}};
 }
 
+/// The ready workers in other clusters than this one.
+std::uint64_t ReadyElsewhere(const api::SwarmJobStatus& status, const std::string& cluster) {
+  std::uint64_t here = status.readyReplicas;
+  for (const api::ClusterStatus& each : status.clusters) {
+    if (each.name == cluster) return status.readyReplicas - std::min(each.readyReplicas, here);
+    here -= std::min(each.readyReplicas, here);
+  }
+  return cluster.empty() ? status.readyReplicas - here : status.readyReplicas;
+}
+
 json Port(const char* name, int port) {
   return {{"name", name}, {"port", port}, {"targetPort", name}};
 }
@@ -105,7 +115,7 @@ json BuildWorkersService(const JobView& view) {
   return service;
 }
 
-json BuildDisruptionBudget(const JobView& view) {
+json BuildDisruptionBudget(const JobView& view, const std::string& cluster) {
   const api::Workers& workers = view.job.spec.workers;
   std::uint64_t size = 1;
   for (const api::Pool& pool : workers.pools) {
@@ -114,9 +124,11 @@ json BuildDisruptionBudget(const JobView& view) {
   const auto pods = [size](std::uint64_t count) { return (count + size - 1) / size; };
   const std::uint64_t all = pods(workers.replicas);
   const std::uint64_t all_but_one = all > 0 ? all - 1 : 0;
+  const std::uint64_t needed = std::min(pods(workers.minReplicas), all_but_one);
+  const std::uint64_t elsewhere = ReadyElsewhere(view.status, cluster) / size;
   json budget = Object("policy/v1", "PodDisruptionBudget",
                        JobMetadata(view, names::DisruptionBudgetName(view.name)));
-  budget["spec"] = {{"minAvailable", std::min(pods(workers.minReplicas), all_but_one)},
+  budget["spec"] = {{"minAvailable", needed - std::min(needed, elsewhere)},
                     {"selector", {{"matchLabels", RoleLabels(view, names::kWorkerRole)}}},
                     {"unhealthyPodEvictionPolicy", "AlwaysAllow"}};
   return budget;

@@ -58,10 +58,11 @@ nlohmann::json BuildTrainerService(const JobView& view, std::uint64_t term);
 /// A headless service.
 nlohmann::json BuildWorkersService(const JobView& view);
 
-/// Allows the eviction of a pod of workers while more than those of minReplicas, or all pods, are
-/// ready; pods count as the largest that the pools make. A pod that is not ready may always be
-/// evicted.
-nlohmann::json BuildDisruptionBudget(const JobView& view);
+/// For the pods in one cluster; empty: the job's own. Allows the eviction of a pod of workers while
+/// more than those of minReplicas, or all pods, are ready; pods count as the largest that the pools
+/// make. Those that the status has as ready in other clusters count for this one, since Kubernetes
+/// sees them not. A pod that is not ready may always be evicted.
+nlohmann::json BuildDisruptionBudget(const JobView& view, const std::string& cluster = "");
 
 /// Admits the job's pods and the operator to the port of the protocol, and all peers to the port of
 /// the metrics. Of a job with pods in other clusters, all peers to both.

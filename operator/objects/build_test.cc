@@ -578,6 +578,26 @@ TEST(BuildTest, TheDisruptionBudgetNeverStopsADrainForGood) {
   EXPECT_EQ(budget["spec"]["selector"]["matchLabels"]["swarmjob.dev/role"], "worker");
 }
 
+TEST(BuildTest, TheDisruptionBudgetOfAClusterCountsWhatIsReadyElsewhere) {
+  JobView view = JobWith(R"({"pipeline": {"stages": 1}, "workers": {"replicas": 6, "minReplicas": 4,
+      "pools": [{"name": "here"}, {"name": "there", "cluster": "west"}]}})");
+  const auto available = [&](const std::string& cluster) {
+    return BuildDisruptionBudget(view, cluster)["spec"]["minAvailable"].get<int>();
+  };
+  EXPECT_EQ(available(""), 4) << "nothing is ready yet";
+  EXPECT_EQ(available("west"), 4);
+  view.status.readyReplicas = 6;
+  view.status.clusters = {{.name = "east", .readyReplicas = 1},
+                          {.name = "west", .readyReplicas = 2}};
+  EXPECT_EQ(available(""), 1) << "three are ready elsewhere";
+  EXPECT_EQ(available("west"), 0) << "of its two, none is needed: four are ready elsewhere";
+  EXPECT_EQ(available("east"), 0);
+  EXPECT_EQ(available("south"), 0) << "it has none yet";
+  view.status.readyReplicas = 4;
+  EXPECT_EQ(available(""), 1) << "home's last one is needed, as all are";
+  EXPECT_EQ(available("west"), 2);
+}
+
 TEST(BuildTest, OnlyTheJobAndTheOperatorReachTheWire) {
   const json policy = BuildNetworkPolicy(JobWith("{}"));
   EXPECT_EQ(policy["spec"]["podSelector"]["matchLabels"],

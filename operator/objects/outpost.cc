@@ -83,10 +83,12 @@ json BuildOutpost(const JobView& view) {
   return {{"apiVersion", "v1"}, {"kind", "ConfigMap"}, {"metadata", std::move(metadata)}};
 }
 
-std::vector<json> BuildOutpostParts(const JobView& view, const std::string& outpost_uid,
+std::vector<json> BuildOutpostParts(const JobView& view, const std::string& cluster,
+                                    const std::string& outpost_uid,
                                     const std::string& trainer_address) {
   std::vector<json> parts = {BuildTrainerName(view), BuildTrainerSlice(view, trainer_address),
-                             BuildWorkersService(view), BuildNetworkPolicy(view)};
+                             BuildWorkersService(view), BuildNetworkPolicy(view),
+                             BuildDisruptionBudget(view, cluster)};
   for (json& part : parts) OwnByOutpost(view, outpost_uid, &part);
   return parts;
 }

@@ -20,10 +20,11 @@ std::set<std::string> ClustersOfStatus(const nlohmann::json& job);
 /// The ConfigMap that owns the others.
 nlohmann::json BuildOutpost(const JobView& view);
 
-/// What the pods there need, owned by the ConfigMap with this UID: the names of the trainer and of
-/// the workers, and the NetworkPolicy. The trainer is in the job's own cluster, at
-/// `trainer_address`, an IP address; empty: it has none now.
-std::vector<nlohmann::json> BuildOutpostParts(const JobView& view, const std::string& outpost_uid,
+/// What the pods in this cluster need, owned by the ConfigMap with this UID: the names of the
+/// trainer and of the workers, the NetworkPolicy, and the PodDisruptionBudget. The trainer is in
+/// the job's own cluster, at `trainer_address`, an IP address; empty: it has none now.
+std::vector<nlohmann::json> BuildOutpostParts(const JobView& view, const std::string& cluster,
+                                              const std::string& outpost_uid,
                                               const std::string& trainer_address);
 
 /// Gives an object that a builder has made for the job's own cluster to the outpost.

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "operator/names/names.h"
@@ -44,12 +45,24 @@ TEST(OutpostTest, AConfigMapOwnsWhatTheJobCannotOwnThere) {
   EXPECT_EQ(outpost["metadata"]["name"], "tiny-outpost");
   EXPECT_FALSE(outpost["metadata"].contains("ownerReferences"));
   EXPECT_EQ(outpost["metadata"]["labels"][names::kJobUidLabel], "job-1");
-  for (const json& part : BuildOutpostParts(View(), "outpost-1", "10.0.0.7")) {
+  for (const json& part : BuildOutpostParts(View(), "west", "outpost-1", "10.0.0.7")) {
     const json& owner = part["metadata"]["ownerReferences"];
     ASSERT_EQ(owner.size(), 1u) << part;
     EXPECT_EQ(owner[0]["kind"], "ConfigMap") << part;
     EXPECT_EQ(owner[0]["uid"], "outpost-1") << part;
     EXPECT_EQ(part["metadata"]["labels"][names::kJobUidLabel], "job-1") << part;
+  }
+}
+
+TEST(OutpostTest, ItsDisruptionBudgetSelectsTheWorkersThere) {
+  const std::vector<json> parts = BuildOutpostParts(View(), "west", "outpost-1", "");
+  const auto budget = std::ranges::find(parts, "PodDisruptionBudget",
+                                        [](const json& part) { return part["kind"]; });
+  ASSERT_NE(budget, parts.end());
+  EXPECT_EQ((*budget)["metadata"]["name"], names::DisruptionBudgetName("tiny"));
+  const json labels = PodThere()["metadata"]["labels"];
+  for (const auto& [key, value] : (*budget)["spec"]["selector"]["matchLabels"].items()) {
+    EXPECT_EQ(labels[key], value) << key;
   }
 }
 
@@ -62,7 +75,7 @@ TEST(OutpostTest, TheStatusOfAJobNamesItsClusters) {
 
 TEST(OutpostTest, TheTrainersNameMeansItsAddressAtHome) {
   const auto slice = [](const std::string& address) {
-    for (const json& part : BuildOutpostParts(View(), "outpost-1", address)) {
+    for (const json& part : BuildOutpostParts(View(), "west", "outpost-1", address)) {
       if (part["kind"] == "EndpointSlice") return part;
     }
     return json();
@@ -73,7 +86,7 @@ TEST(OutpostTest, TheTrainersNameMeansItsAddressAtHome) {
   EXPECT_THAT(slice("")["endpoints"], IsEmpty());
   EXPECT_EQ(slice("")["metadata"]["labels"]["kubernetes.io/service-name"],
             names::TrainerServiceName("tiny"));
-  const json service = BuildOutpostParts(View(), "outpost-1", "")[0];
+  const json service = BuildOutpostParts(View(), "west", "outpost-1", "")[0];
   EXPECT_EQ(service["metadata"]["name"], names::TrainerServiceName("tiny"));
   EXPECT_FALSE(service["spec"].contains("selector")) << "pods there would be taken for the trainer";
 }

@@ -98,11 +98,15 @@ Status CheckRequest(const kube::HttpRequest& request, const std::set<std::string
   if (!one) return refused;
   const std::string name = creates ? NameIn(request.body) : asked.name;
   if (asked.collection == "v1/secrets") return IsIdentityOfWorker(name) ? Status() : refused;
-  const bool of_outposts = asked.collection == "v1/configmaps"
-                               ? name.ends_with(names::OutpostName(""))
-                               : asked.collection == "v1/services" ||
-                                     asked.collection == "discovery.k8s.io/v1/endpointslices" ||
-                                     asked.collection == "networking.k8s.io/v1/networkpolicies";
+  if (asked.collection == "v1/configmaps") {
+    return name.ends_with(names::OutpostName("")) ? Status() : refused;
+  }
+  if (asked.collection == "policy/v1/poddisruptionbudgets") {
+    return name.ends_with(names::DisruptionBudgetName("")) ? Status() : refused;
+  }
+  const bool of_outposts = asked.collection == "v1/services" ||
+                           asked.collection == "discovery.k8s.io/v1/endpointslices" ||
+                           asked.collection == "networking.k8s.io/v1/networkpolicies";
   return of_outposts ? Status() : refused;
 }
 

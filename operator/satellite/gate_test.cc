@@ -39,6 +39,10 @@ TEST(GateTest, HomeWritesWhatAJobNeedsBesideItsPods) {
   EXPECT_TRUE(
       May("PATCH", ObjectPath(kube::resources::EndpointSlices(), {"team", "tiny-trainer"})));
   EXPECT_TRUE(May("PATCH", ObjectPath(kube::resources::NetworkPolicies(), {"team", "tiny"})));
+  const kube::Resource budgets = kube::resources::PodDisruptionBudgets();
+  EXPECT_TRUE(May("POST", CollectionPath(budgets, "team"), Named("tiny-workers")));
+  EXPECT_TRUE(May("GET", ObjectPath(budgets, {"team", "tiny-workers"})));
+  EXPECT_TRUE(May("PATCH", ObjectPath(budgets, {"team", "tiny-workers"})));
 }
 
 TEST(GateTest, HomeReadsNoOtherSecretAndChangesNothingElse) {
@@ -53,6 +57,10 @@ TEST(GateTest, HomeReadsNoOtherSecretAndChangesNothingElse) {
   EXPECT_FALSE(May("POST", CollectionPath(secrets, "team"), "no JSON"));
   EXPECT_FALSE(May("DELETE", ObjectPath(secrets, {"team", "tiny-w1-identity"})));
   EXPECT_FALSE(May("PATCH", ObjectPath(kube::resources::ConfigMaps(), {"team", "settings"})));
+  const kube::Resource budgets = kube::resources::PodDisruptionBudgets();
+  EXPECT_FALSE(May("PATCH", ObjectPath(budgets, {"team", "database"})));
+  EXPECT_FALSE(May("POST", CollectionPath(budgets, "team"), Named("database")));
+  EXPECT_FALSE(May("DELETE", ObjectPath(budgets, {"team", "tiny-workers"})));
   EXPECT_FALSE(May("DELETE", CollectionPath(kube::resources::Pods(), "team")));
   EXPECT_FALSE(May("PATCH", ObjectPath(kube::resources::Pods(), {"team", "tiny-w1"})));
   EXPECT_FALSE(May("DELETE", ObjectPath(kube::resources::Nodes(), {"", "node-1"})));

@@ -249,6 +249,8 @@ class Satellites(unittest.TestCase):
         self.assertNotIn("swarmjobs", [resource for rule in rules for resource in rule["resources"]])
         (maps,) = [rule for rule in rules if "configmaps" in rule["resources"]]
         self.assertEqual(set(maps["verbs"]), {"get", "list", "create", "patch", "delete"})
+        (budgets,) = [rule for rule in rules if "poddisruptionbudgets" in rule["resources"]]
+        self.assertEqual(set(budgets["verbs"]), {"get", "create", "patch"})
 
     def test_each_keeps_its_own_secret(self):
         for values, name in ((self.HOME, "swarm-satellites"), (self.SATELLITE, "swarm-satellite")):
