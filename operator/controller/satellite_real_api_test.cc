@@ -2,6 +2,7 @@
 // dialled home. The test plays schedulers and kubelets.
 #include <gmock/gmock.h>
 
+#include <atomic>
 #include <fstream>
 #include <sstream>
 #include <thread>
@@ -33,6 +34,24 @@ using testing::UnorderedElementsAre;
 const kube::Resource kDefinitions{"apiextensions.k8s.io", "v1", "customresourcedefinitions", false};
 const std::string kTwoPools = R"({"workers": {"replicas": 4, "pools": [
     {"name": "here", "maxReplicas": 2}, {"name": "there", "cluster": "west"}]}})";
+
+/// Takes hours for done, and the wall clock for as much later.
+class HastyTiming final : public kube::Timing {
+ public:
+  Timepoint Now() override { return kube::SystemTiming().Now(); }
+  kube::WallTime WallNow() override {
+    return kube::SystemTiming().WallNow() + seconds(ahead_.load());
+  }
+  bool Sleep(Duration duration, std::stop_token stop) override {
+    if (duration < std::chrono::hours(1)) return kube::SystemTiming().Sleep(duration, stop);
+    ahead_ += std::chrono::ceil<seconds>(duration).count();
+    return !stop.stop_requested();
+  }
+  double Uniform() override { return kube::SystemTiming().Uniform(); }
+
+ private:
+  std::atomic<std::int64_t> ahead_ = 0;  // seconds
+};
 
 class SatelliteRealApiTest : public kube::ApiServerUnderTest {
  protected:
@@ -118,11 +137,12 @@ class SatelliteRealApiTest : public kube::ApiServerUnderTest {
   }
 
   void StartSatellite(const std::string& token,
-                      const satellite::SweepOptions& sweep = {.settle = seconds(0)}) {
-    satellite_ = std::jthread([this, token, sweep](std::stop_token stop) {
+                      const satellite::SweepOptions& sweep = {.settle = seconds(0)},
+                      kube::Timing& timing = kube::SystemTiming()) {
+    satellite_ = std::jthread([this, token, sweep, &timing](std::stop_token stop) {
       satellite_ended_ = satellite::RunSatellite(
           {.token = token, .secret = {ns_, "swarm-satellite"}, .namespaces = {ns_}, .sweep = sweep},
-          {*west_, west_plane_->transport(), Admin()}, kube::SystemTiming(), &metrics_, stop);
+          {*west_, west_plane_->transport(), Admin()}, timing, &metrics_, stop);
     });
   }
   void StopSatellite() {
@@ -336,6 +356,18 @@ TEST_F(SatelliteRealApiTest, GuessingTokensCostsTheApiServerLittle) {
   EXPECT_EQ(guess(), StatusCode::kResourceExhausted);
   timing.Sleep(seconds(1), {});
   EXPECT_EQ(guess(), StatusCode::kUnauthenticated);
+}
+
+TEST_F(SatelliteRealApiTest, AConnectionThatStaysIsRenewedBeforeItsCertificateEnds) {
+  HastyTiming timing;
+  StartSatellite(TokenFor("west"), {.settle = seconds(0)}, timing);
+  std::set<std::string> certificates;
+  EXPECT_TRUE(Await([&] {
+    const auto secret = west_->Get(kube::resources::Secrets(), {ns_, "swarm-satellite"});
+    if (secret.ok()) certificates.insert(satellite::TextIn(**secret, "tls.crt"));
+    return certificates.size() == 2;
+  })) << satellite_ended_.ToString();
+  StopSatellite();
 }
 
 TEST_F(SatelliteRealApiTest, ATokenIsGoodOnceAndARevokedClusterIsOut) {

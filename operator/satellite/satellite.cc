@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -25,6 +26,8 @@ constexpr Duration kSweepPeriod = std::chrono::seconds(10);
 /// Pods are counted at each of so many sweeps: a list of them costs the API server more than one of
 /// outposts.
 constexpr int kSweepsPerCount = 6;
+/// The least time between two tries for the next certificate over a connection that stays.
+constexpr Duration kRenewalPause = std::chrono::hours(1);
 constexpr const char* kCertificate = "tls.crt";
 constexpr const char* kKey = "tls.key";
 constexpr const char* kHomeAddress = "home";
@@ -109,9 +112,25 @@ class Satellite {
       const std::lock_guard lock(mutex_);
       sweep_.Hear(uids, timing_.Now());
     };
-    const Status ended = ServeHome(guest, std::move(stop));
+    const Status ended = ServeUntilRenewal(guest, member.pair, stop);
     metrics_->Connected(false);
     return ended;
+  }
+
+  /// A connection may outlast the certificate, and no other one could be made then.
+  Status ServeUntilRenewal(const GuestOptions& guest, const identity::KeyPair& pair,
+                           const std::stop_token& stop) {
+    ASSIGN_OR_RETURN(const WallTime renew_at, RenewalOf(pair));
+    const Duration left = std::max<Duration>(renew_at - timing_.WallNow(), kRenewalPause);
+    std::stop_source ends;
+    const std::stop_callback passes_on(stop, [&] { ends.request_stop(); });
+    const std::jthread renewal([&](std::stop_token over) {
+      pthread_setname_np(pthread_self(), "renewal");
+      if (timing_.Sleep(left, over)) ends.request_stop();
+    });
+    Status ended = ServeHome(guest, ends.get_token());
+    const bool in_order = ends.stop_requested() && !stop.stop_requested();
+    return in_order ? Unavailable("the certificate is to be renewed") : ended;
   }
 
   void TellCertificate(const identity::KeyPair& pair) {
