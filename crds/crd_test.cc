@@ -327,8 +327,9 @@ TEST(CrdTest, KubectlShowsWhatPeopleAskFor) {
   }
   EXPECT_THAT(narrow, ElementsAre("State", "Step", "Loss", "Left", "Ready", "Desired",
                                   "Preemptions", "Age"));
-  EXPECT_THAT(wide, ElementsAre("Tokens/s", "Tokens", "Spent", "Dollars/h", "Parameters", "Failures", "Stages",
-                                "Clusters", "Checkpoint", "Reason", "Message"));
+  EXPECT_THAT(wide,
+              ElementsAre("Tokens/s", "Tokens", "Spent", "Dollars/h", "Parameters", "Failures",
+                          "Stages", "Clusters", "Checkpoint", "Reason", "Message"));
 }
 
 TEST(CrdTest, EveryColumnAndScalePathLeadsToAField) {

@@ -28,14 +28,14 @@ json ToJson(const protocol::JobStatus& status,
   json stages = json::array();
   for (const protocol::StageStatus& stage : status.stages) stages.push_back(ToJson(stage));
   json line{{"state", NameOf(status.state)},
-          {"message", status.message},
-          {"step", status.step.value},
-          {"maxSteps", status.max_steps},
-          {"loss", status.loss},
-          {"validationLoss", status.validation_loss},
-          {"tokensPerSecond", status.tokens_per_second},
-          {"secondsLeft", status.seconds_left},
-          {"stages", stages}};
+            {"message", status.message},
+            {"step", status.step.value},
+            {"maxSteps", status.max_steps},
+            {"loss", status.loss},
+            {"validationLoss", status.validation_loss},
+            {"tokensPerSecond", status.tokens_per_second},
+            {"secondsLeft", status.seconds_left},
+            {"stages", stages}};
   if (const auto cost = api::Times(worker_price, static_cast<double>(CountWorkers(status)))) {
     line["dollarsPerHour"] = {{"least", cost->least}, {"most", cost->most}};
   }
@@ -72,9 +72,9 @@ void Reporter::OnHistory(const protocol::JobStatus& status) {
 
 void Reporter::ShowPicture(const protocol::JobStatus& status) {
   const std::size_t height = terminal_.height();
-  terminal_.Show(RenderView(status, history_,
-                            {terminal_.width(), terminal_.color(), height > 4 ? height - 1 : 4,
-                             worker_price_}));
+  terminal_.Show(RenderView(
+      status, history_,
+      {terminal_.width(), terminal_.color(), height > 4 ? height - 1 : 4, worker_price_}));
 }
 
 void Reporter::OnEvent(const std::string& text) {

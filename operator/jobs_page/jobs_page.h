@@ -46,7 +46,7 @@ class JobsPage {
 
   const JobsPageOptions options_;
   std::mutex mutex_;
-  std::mutex opening_;  // one call of `open` at a time
+  std::mutex opening_;                       // one call of `open` at a time
   std::optional<Result<std::string>> jobs_;  // guarded, as is looked_; none: nobody has looked
   Timepoint looked_{};
   std::unique_ptr<web::Server> server_;  // last: its threads use all else

@@ -204,8 +204,8 @@ void PageServer::Refresh() {
   if (change == kNoChange && !history_.has_news()) return;
   ++number_;
   const std::optional<std::string> news = history_.TakeNews();
-  broadcast_.Send(news ? Event("news", "{\"number\":" + std::to_string(number_) + ",\"change\":" +
-                                           change + ",\"news\":" + *news + "}")
+  broadcast_.Send(news ? Event("news", "{\"number\":" + std::to_string(number_) +
+                                           ",\"change\":" + change + ",\"news\":" + *news + "}")
                        : Event("state", StateJson()));
 }
 
