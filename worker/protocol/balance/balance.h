@@ -4,6 +4,9 @@
 // A move needs the state of the new stage (weights, optimizer). Loading it takes long, and a worker
 // has memory for one state. So a move is a leave and a join: the worker serves no stage meanwhile.
 //
+// Regions (regions.h) decide before the load where the job is to survive the loss of one, and else
+// among what is equally good for the load.
+//
 // Pure: the same functions serve the trainer, the operator and the replay of traces. Times are in
 // seconds. Among equals, the lower stage wins, then the lesser worker id.
 #pragma once
@@ -12,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "worker/protocol/balance/regions.h"
 #include "worker/protocol/balance/stage_rates.h"
 #include "worker/protocol/ids.h"
 
@@ -24,6 +28,7 @@ struct BalanceModel {
   double changes_per_worker_second = 0;
   double donor_drag = 0.05;  ///< share of its rate that a worker gives to send a state to another
   double min_gain = 0.02;    ///< hysteresis: a bottleneck must rise by more than this share
+  RegionRule regions = {};
 };
 
 /// The worker leaves `from` at once, loads the state of `to`, and joins there. A list of orders is
@@ -54,9 +59,19 @@ std::vector<BalanceOrder> Balance(BalancePolicy policy, BalanceTrigger trigger,
 /// `stages` is not empty.
 StageIndex PlaceJoiner(const std::vector<StageLoad>& stages);
 
+/// The same, where workers may be in several regions. If the job is to survive the loss of one, a
+/// stage without workers goes first, then one that is in another region alone. Else, of the stages
+/// that are as slow as the slowest but for the hysteresis, the one with which the fewest bytes
+/// cross.
+StageIndex PlaceJoiner(const std::vector<StageLoad>& stages, const std::string& region,
+                       const BalanceModel& model);
+
 /// Sends a worker to each stage that has neither a replica nor a joiner, from the stage that can
-/// best spare one. Part of Balance(kEvent); useful alone while rates cannot be trusted.
-std::vector<BalanceOrder> FillEmptied(const std::vector<StageLoad>& stages);
+/// best spare one. Part of Balance(kEvent); useful alone while rates cannot be trusted. If the job
+/// is to survive the loss of a region, a worker without which its stage would be in one region goes
+/// last.
+std::vector<BalanceOrder> FillEmptied(const std::vector<StageLoad>& stages,
+                                      const RegionRule& rule = {});
 
 /// Carries out an order on values: the worker is a joiner of `order.to` afterwards. Requires that
 /// it is at `order.from`.

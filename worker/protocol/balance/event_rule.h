@@ -17,6 +17,9 @@ namespace swarm::protocol::balancing {
 std::vector<BalanceOrder> DecideAtChange(const std::vector<StageLoad>& stages,
                                          const BalanceModel& model);
 
+/// The moves as orders.
+std::vector<BalanceOrder> OrdersOf(const std::vector<RegionMove>& moves);
+
 /// Whether a rate rises by more than the hysteresis.
 bool Rises(double from, double to, const BalanceModel& model);
 

@@ -11,7 +11,9 @@ namespace swarm::protocol::balancing {
 /// inverse of the stage's rate. The replica with the shortest queue is the fastest.
 ///
 /// Two things are better than published: joiners count, and no worker moves if the two stages
-/// would only exchange their places.
-std::vector<BalanceOrder> DecideRound(const std::vector<StageLoad>& stages);
+/// would only exchange their places. If the job is to survive the loss of a region, moves that the
+/// rule of regions wants come first, and it holds those that it must.
+std::vector<BalanceOrder> DecideRound(const std::vector<StageLoad>& stages,
+                                      const RegionRule& regions);
 
 }  // namespace swarm::protocol::balancing

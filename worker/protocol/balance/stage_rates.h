@@ -20,6 +20,7 @@ struct ReplicaLoad {
   bool ready = false;  ///< false: it is joining
   /// Without it the others of its stage would all be of one pod: it only goes to an empty stage.
   bool keeps_pods_apart = false;
+  std::string region = {};  ///< empty: unknown
 };
 
 /// A stage with the workers that serve it or join it. Its index is its place in the vector.
