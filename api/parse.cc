@@ -184,6 +184,7 @@ template <typename Archive>
 static void Describe(Archive& a, Pipeline& pipeline) {
   DescribeStages(a, pipeline.stages);
   a.Field("minReplicasPerStage", pipeline.minReplicasPerStage);
+  a.Field("surviveRegionLoss", pipeline.surviveRegionLoss);
   a.Field("residency", pipeline.residency);
   a.Object("memory", pipeline.memory);
   a.Field("inFlightMax", pipeline.inFlightMax);

@@ -199,6 +199,7 @@ SwarmJob AnyJob() {
                    Either(DecayShape::kCosine, DecayShape::kSquareRoot), FiniteDouble()};
   spec.pipeline = {Number(),
                    Number(),
+                   *rc::gen::arbitrary<bool>(),
                    Either(Residency::kOffload, Residency::kSwap),
                    {Number(), *rc::gen::element("", "/scratch")},
                    Number(),

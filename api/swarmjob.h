@@ -315,6 +315,8 @@ struct PipelineMemory {
 struct Pipeline {
   std::uint64_t stages = 1;
   std::uint64_t minReplicasPerStage = 1;
+  /// Each stage keeps replicas in two regions, as far as there are workers for it.
+  bool surviveRegionLoss = false;
   std::optional<Residency> residency;  ///< absent: Resident where the device has room
   PipelineMemory memory;
   /// The largest number of microbatches that a worker holds between forward and backward, if its

@@ -225,6 +225,7 @@ EventClass ClassOf(const std::string& kind) {
       return EventClass::kFault;
     case EventKind::kTrainingStarted:
     case EventKind::kRoutesPlanned:
+    case EventKind::kRegionsSpread:
     case EventKind::kScaleLowered:
     case EventKind::kCheckpointDelayed:
     case EventKind::kStopping:

@@ -37,6 +37,7 @@ bool DiffersForDecisions(const protocol::JobStatus& one, const protocol::JobStat
          one.spares != other.spares || one.checkpoint.version != other.checkpoint.version ||
          one.balance.moving != other.balance.moving ||
          one.balance.by_operator != other.balance.by_operator ||
+         one.balance.one_region != other.balance.one_region ||
          NewestLoss(one) != NewestLoss(other) || !SameMembers(one.stages, other.stages);
 }
 

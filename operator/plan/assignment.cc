@@ -54,7 +54,8 @@ std::vector<StageLoad> LoadsOf(const protocol::JobStatus& view, const Draft& dra
       }
       load.replicas.push_back({.worker = worker.id,
                                .rate = worker.microbatches_per_second,
-                               .ready = worker.state == WorkerState::kReady});
+                               .ready = worker.state == WorkerState::kReady,
+                               .region = worker.region});
     }
     loads.push_back(std::move(load));
   }
@@ -99,10 +100,11 @@ void DecideAssignment(Draft* draft) {
   const protocol::BalanceModel model{
       .state_load_seconds = view->balance.state_load_seconds,
       .changes_per_worker_second = view->balance.changes_per_worker_second,
-      .min_gain = kMinGain};
+      .min_gain = kMinGain,
+      .regions = {.survive_loss = draft->job.spec.pipeline.surviveRegionLoss}};
   const std::vector<BalanceOrder> orders =
       IsWorkerComing(*draft, *view) || !IsSettled(*draft)
-          ? protocol::FillEmptied(loads)
+          ? protocol::FillEmptied(loads, model.regions)
           : protocol::Balance(protocol::BalancePolicy::kEvent, protocol::BalanceTrigger::kChange,
                               loads, model);
   for (const BalanceOrder& order : orders) {

@@ -181,7 +181,9 @@ void SetReady(Draft* draft) {
     return set(ConditionStatus::kFalse, Reason::kTrainerPrepares,
                "the trainer is " + std::string(NameOf(view->state)));
   }
-  set(ConditionStatus::kTrue, Reason::kEveryStageReady, "every stage has a ready worker");
+  const std::string& one_region = view->balance.one_region;
+  set(ConditionStatus::kTrue, Reason::kEveryStageReady,
+      "every stage has a ready worker" + (one_region.empty() ? "" : "; " + one_region));
 }
 
 void SetOthers(Draft* draft) {

@@ -54,6 +54,24 @@ TEST(ProgressTest, ChangingNumbersAreWrittenOnceAMinute) {
   EXPECT_LE(writes, 11) << "in ten minutes";
 }
 
+TEST(ProgressTest, AReadyJobSaysWhichStagesOneRegionHasAlone) {
+  FakeCluster cluster;
+  cluster.spec().pipeline.surviveRegionLoss = true;
+  cluster.training.one_region = "stage 0 is in eu alone: all workers are in one region";
+  cluster.Live(120);
+  const auto ready = [&] {
+    const api::Condition* condition =
+        api::FindCondition(cluster.status(), api::ConditionType::kReady);
+    return condition == nullptr ? api::Condition() : *condition;
+  };
+  EXPECT_EQ(ready().status, api::ConditionStatus::kTrue);
+  EXPECT_EQ(ready().message,
+            "every stage has a ready worker; stage 0 is in eu alone: all workers are in one region");
+  cluster.training.one_region.clear();
+  cluster.Live(120);
+  EXPECT_EQ(ready().message, "every stage has a ready worker");
+}
+
 TEST(ProgressTest, AJobThatDoesNotTrainHasALossAndNoRate) {
   FakeCluster cluster;
   cluster.training = {.step = 7, .loss = 2.5, .tokens_per_second = 900, .seconds_left = 600};

@@ -13,6 +13,7 @@
 #include "api/parse.h"
 #include "base/log.h"
 #include "base/rng.h"
+#include "planner/model_costs.h"
 #include "worker/checkpoint/checkpoint.h"
 #include "worker/model/layout/layout.h"
 #include "worker/optim/schedule.h"
@@ -141,6 +142,31 @@ Result<std::vector<std::vector<std::uint64_t>>> PartSizes(const api::Spec& spec,
   return sizes;
 }
 
+/// How the regions of workers count in who serves what.
+Result<protocol::RegionRule> RegionsOf(const api::Spec& spec, std::size_t stages,
+                                       std::uint64_t microbatches) {
+  constexpr double kStateBytes = 12;  // of a parameter: weight and two moments
+  const planner::BoundaryTraffic traffic =
+      planner::TrafficOf(spec.pipeline.boundary, spec.model.config.hidden_size,
+                         spec.training.microbatchSize * spec.training.sequenceLength);
+  protocol::RegionRule rule{.survive_loss = spec.pipeline.surviveRegionLoss,
+                            .boundary_bytes = traffic.forward + traffic.backward};
+  for (std::size_t stage = 0; stage < stages; ++stage) {
+    ASSIGN_OR_RETURN(
+        const model::Layout layout,
+        model::ComputeParameterLayout(spec.model.config, stage, stages, spec.pipeline.boundary,
+                                      spec.model.lora));
+    double elements = 0;
+    for (const model::ParameterSlot& slot : layout.slots) {
+      elements += static_cast<double>(slot.count);
+    }
+    rule.sum_bytes.push_back(elements * planner::ReduceBytes(spec.training) /
+                             static_cast<double>(microbatches));
+    rule.state_bytes.push_back(elements * kStateBytes);
+  }
+  return rule;
+}
+
 }  // namespace
 
 Result<Preparation> Prepare(const TrainerOptions& options) {
@@ -190,6 +216,8 @@ Result<Preparation> Prepare(const TrainerOptions& options) {
                  .keep_workers = options.keep_workers,
                  .unix_epoch = UnixEpoch()};
   ASSIGN_OR_RETURN(coordinator.part_sizes, PartSizes(spec, options.replicas.size()));
+  ASSIGN_OR_RETURN(coordinator.regions,
+                   RegionsOf(spec, options.replicas.size(), p.job.microbatches()));
   coordinator.generation = p.beginning.generation;
   coordinator.first_version = p.beginning.version;
   coordinator.resume_uri = p.beginning.checkpoint_uri;

@@ -65,6 +65,7 @@ std::optional<TrainerView> FakeCluster::View() const {
   status.tokens_per_second = training.tokens_per_second;
   status.seconds_left = training.seconds_left;
   status.balance.state_load_seconds = 10;
+  status.balance.one_region = training.one_region;
   for (std::uint64_t s = 0; s < job.job->spec.pipeline.stages; ++s) {
     status.stages.push_back({.stage = protocol::StageIndex(s), .workers = {}});
   }

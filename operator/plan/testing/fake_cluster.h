@@ -45,6 +45,7 @@ class FakeCluster {
     double loss = 0;
     double tokens_per_second = 0;
     double seconds_left = 0;
+    std::string one_region;
   } training;
   std::optional<ObservedQueue> queue;  ///< of the job; the test plays Kueue
   std::optional<Refusal> refuses;      ///< how creations are refused

@@ -16,6 +16,7 @@ void Decoder::Get(const pb::StageStatus::Worker& from, StageStatus::Worker* to) 
   to->microbatches_per_second = from.microbatches_per_second();
   GetEnum(from.state(), pb::StageStatus::WorkerState_IsValid(from.state()), "Worker.state",
           &to->state);
+  to->region = from.region();
 }
 
 void Decoder::Get(const pb::StageStatus& from, StageStatus* to) {
@@ -60,6 +61,7 @@ void Decoder::Get(const pb::BalanceStatus& from, BalanceStatus* to) {
   to->changes_per_worker_second = from.changes_per_worker_second();
   GetAll(from.moving(), kMembersMax, "moving", &to->moving);
   to->by_operator = from.by_operator();
+  to->one_region = from.one_region();
 }
 
 void Decoder::Get(const pb::JobStatus& from, JobStatus* to) {

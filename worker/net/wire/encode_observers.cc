@@ -15,6 +15,7 @@ void Encoder::Put(const StageStatus::Worker& from, pb::StageStatus::Worker* to) 
   to->set_bytes_per_second(from.bytes_per_second);
   to->set_microbatches_per_second(from.microbatches_per_second);
   to->set_state(static_cast<pb::StageStatus::WorkerState>(from.state));
+  to->set_region(ToUtf8(from.region));
 }
 
 void Encoder::Put(const StageStatus& from, pb::StageStatus* to) {
@@ -63,6 +64,7 @@ void Encoder::Put(const BalanceStatus& from, pb::BalanceStatus* to) {
   to->set_changes_per_worker_second(from.changes_per_worker_second);
   PutAll(from.moving, kMembersMax, "moving", to->mutable_moving());
   to->set_by_operator(from.by_operator);
+  to->set_one_region(ToUtf8(from.one_region));
 }
 
 void Encoder::Put(const JobStatus& from, pb::JobStatus* to) {

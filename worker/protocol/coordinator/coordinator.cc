@@ -293,6 +293,7 @@ Orders Coordinator::OnTick(Timepoint now) {
   Settle(turn);
   joins_.Start(turn);
   rebalancing_.Rebalance(turn);
+  rebalancing_.TellOfRegions(turn);
   turn.advance = true;
   return SettleAll(std::move(turn));
 }

@@ -14,6 +14,7 @@ enum class EventKind : std::uint8_t {
   kWorkerJoining,    ///< copies the state of its stage from other replicas
   kWorkerJoined,     ///< serves a stage
   kWorkerMoves,      ///< is to leave its stage for another
+  kRegionsSpread,    ///< which stages are in one region alone, or that none is any more
   kWorkerLeaving,    ///< will end, and hands over its sums first
   kWorkerLeft,       ///< has ended in order
   kWorkerLost,       ///< was evicted
@@ -52,6 +53,7 @@ struct EnumNames<protocol::EventKind> {
       {E::kWorkerJoining, "WorkerJoining"},
       {E::kWorkerJoined, "WorkerJoined"},
       {E::kWorkerMoves, "WorkerMoves"},
+      {E::kRegionsSpread, "RegionsSpread"},
       {E::kWorkerLeaving, "WorkerLeaving"},
       {E::kWorkerLeft, "WorkerLeft"},
       {E::kWorkerLost, "WorkerLost"},

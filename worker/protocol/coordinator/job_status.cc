@@ -67,6 +67,7 @@ void DescribeWorkers(const JobParts& parts, JobStatus* status) {
     StageStatus::Worker described{.id = id, .in_flight = parts.router.in_flight(id)};
     described.microbatches_per_second = 1 / (own > 0 ? own : seconds[stage]);
     described.state = StateOf(worker);
+    described.region = worker.member.region;
     status->stages[stage].workers.push_back(std::move(described));
   }
 }

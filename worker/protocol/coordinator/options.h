@@ -61,6 +61,7 @@ struct CoordinatorRules {
   bool compare_offers = true;         ///< rule 17
   bool compare_parts = true;          ///< rule 31
   bool commit_awaits_audits = true;   ///< rule 33
+  bool heed_regions = true;           ///< rule 34
 };
 
 struct CoordinatorOptions {
@@ -103,6 +104,7 @@ struct CoordinatorOptions {
   /// Which workers move between stages, and when (balance.h).
   BalancePolicy balance = BalancePolicy::kNone;
   Duration balance_period = std::chrono::seconds(300);  ///< of kPeriodic
+  RegionRule regions;                                   ///< how they count in who serves what
   /// When stopped before the last step, leave the workers to the next trainer.
   bool keep_workers = false;
   double unix_epoch = 0;             ///< the wall clock at Timepoint(), in Unix seconds: for Status

@@ -46,6 +46,32 @@ TEST_F(CoordinatorStartTest, APodThatIsAloneServesAllStages) {
   EXPECT_EQ(state(), "Training");
 }
 
+TEST_F(CoordinatorStartTest, TheLastPlaceOfAStageInOneRegionIsForAnotherRegion) {
+  options_.replicas = {2, 2};
+  options_.regions.survive_loss = true;
+  regions_ = {{"w1", "eu"}, {"w2", "us"}, {"w3", "us"}, {"w4", "eu"}};
+  Create();
+  for (const char* name : {"w1", "w2", "w3", "w4"}) Come(name);
+  EXPECT_EQ(Told<Welcome>("w1").at(0).stage, StageIndex(0));
+  EXPECT_EQ(Told<Welcome>("w2").at(0).stage, StageIndex(0));
+  EXPECT_EQ(Told<Welcome>("w3").at(0).stage, StageIndex(1));
+  EXPECT_EQ(Told<Welcome>("w4").at(0).stage, StageIndex(1));
+}
+
+TEST_F(CoordinatorStartTest, NeighbouringStagesBeginInOneRegion) {
+  options_.replicas = {1, 1, 1, 1};
+  options_.regions.boundary_bytes = 100;
+  regions_ = {{"w1", "eu"}, {"w2", "us"}, {"w3", "eu"}, {"w4", "us"}};
+  Create();
+  for (const char* name : {"w1", "w2", "w3", "w4"}) Come(name);
+  std::map<std::uint64_t, std::string> by_stage;
+  for (const char* name : {"w1", "w2", "w3", "w4"}) {
+    by_stage[Told<Welcome>(name).at(0).stage.value] = regions_.at(name);
+  }
+  EXPECT_EQ(by_stage[0], by_stage[1]);
+  EXPECT_EQ(by_stage[2], by_stage[3]);
+}
+
 TEST_F(CoordinatorStartTest, TrainingStartsWhenAllThatWereAskedForHaveLoaded) {
   options_.replicas = {2, 1};
   Create();

@@ -35,6 +35,7 @@ struct StageStatus {
     double bytes_per_second = 0;  ///< sent over boundaries
     double microbatches_per_second = 0;  ///< service rate; if not measured, that of its stage
     WorkerState state{};
+    std::string region;  ///< where it runs; empty: unknown
   };
   std::vector<Worker> workers;
   double cost = 1;  ///< of a microbatch, relative to the mean of all stages (StageLoad::cost)
@@ -101,6 +102,8 @@ struct BalanceStatus {
   double changes_per_worker_second = 0;
   std::vector<StageMove> moving;  ///< workers that leave for another stage, or are on their way
   bool by_operator = false;       ///< an operator, heard lately, decides instead of the trainer
+  /// With pipeline.surviveRegionLoss, for people: which stages are in one region alone, and why.
+  std::string one_region;
 };
 
 enum class JobState : std::uint8_t {

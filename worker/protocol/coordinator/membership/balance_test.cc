@@ -60,6 +60,45 @@ TEST_F(CoordinatorBalanceTest, ALossMakesSomebodyMove) {
   EXPECT_TRUE(Happened("WorkerMoves"));
 }
 
+TEST_F(CoordinatorBalanceTest, AWorkerOfAnotherRegionMovesToAStageInOneRegion) {
+  options_.balance = BalancePolicy::kEvent;
+  options_.regions.survive_loss = true;
+  regions_ = {{"a1", "eu"}, {"a2", "us"}, {"a3", "us"}, {"a4", "us"}, {"b1", "eu"}, {"b2", "us"}};
+  StartTraining({4, 2});
+  const auto serves_last = [&](const std::string& name) {
+    for (const auto& worker : coordinator().Status().stages[1].workers) {
+      if (worker.id.value == name) return true;
+    }
+    return false;
+  };
+  ASSERT_TRUE(serves_last("a4") && serves_last("b1"));
+  Lose("a4");
+  Listen();
+  Pass(milliseconds(100));
+  EXPECT_EQ(Mover(), "a2") << "not a1, which stage 0 needs";
+}
+
+TEST_F(CoordinatorBalanceTest, StagesInOneRegionAreTold) {
+  options_.balance = BalancePolicy::kEvent;
+  options_.regions.survive_loss = true;
+  regions_ = {{"a1", "eu"}, {"a2", "us"}, {"b1", "eu"}, {"b2", "us"}};
+  StartTraining({2, 2});
+  Pass(milliseconds(100));
+  const JobStatus status = coordinator().Status();
+  EXPECT_EQ(status.balance.one_region, "");
+  EXPECT_EQ(status.stages[0].workers[0].region, regions_[status.stages[0].workers[0].id.value]);
+  EXPECT_FALSE(Happened("RegionsSpread"));
+  for (const char* name : {"a2", "b2"}) Lose(name);
+  Listen();
+  Pass(milliseconds(100));
+  EXPECT_TRUE(Happened("RegionsSpread"));
+  EXPECT_EQ(coordinator().Status().balance.one_region,
+            "stage 0 is in eu alone, stage 1 is in eu alone: all workers are in one region");
+  Listen();
+  Pass(milliseconds(100));
+  EXPECT_FALSE(Happened("RegionsSpread")) << "once is enough";
+}
+
 TEST_F(CoordinatorBalanceTest, NoMoveLeavesAStageToOnePod) {
   options_.balance = BalancePolicy::kEvent;
   for (const char* name : {"a2", "a3", "a4"}) pods_[name] = "p";

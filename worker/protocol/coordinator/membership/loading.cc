@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "worker/protocol/balance/regions.h"
 #include "worker/protocol/roster.h"
 
 namespace swarm::protocol {
@@ -12,7 +13,35 @@ std::uint64_t Loading::Lacks(StageIndex stage) const {
   return wanted - std::min(wanted, members_.CountLoading(stage));
 }
 
+std::optional<StageIndex> Loading::ChooseByRegion(const std::string& region) const {
+  const RegionRule& rule = job_.options.regions;
+  const bool near = !rule.survive_loss && (rule.boundary_bytes > 0 || !rule.sum_bytes.empty());
+  if (!job_.options.rules.heed_regions || !(rule.survive_loss || near)) return std::nullopt;
+  std::vector<StageLoad> loads(job_.stages());
+  for (const auto& [id, worker] : members_.all()) {
+    if (worker.role() != Role::kLoading) continue;
+    auto& replicas = loads[worker.member.stage.value].replicas;
+    replicas.push_back({.worker = id, .rate = 1, .region = worker.member.region});
+  }
+  const std::vector<std::string> regions = RegionsOf(loads);
+  if (regions.empty() || regions == std::vector{region}) return std::nullopt;
+  std::vector<StageIndex> lacking;
+  for (std::uint64_t s = 0; s < job_.stages(); ++s) {
+    if (Lacks(StageIndex(s)) > 0) lacking.emplace_back(s);
+  }
+  if (lacking.empty()) return std::nullopt;
+  if (near) return FindNearest(loads, lacking, region, rule);
+  const auto rank = [&](StageIndex stage) {
+    const bool one = RegionsOf({loads[stage.value]}).size() == 1;
+    const bool here = one && loads[stage.value].replicas.front().region == region;
+    const int order = one && !here ? 2 : (here && Lacks(stage) == 1 ? 0 : 1);
+    return std::pair(order, Lacks(stage));
+  };
+  return *std::ranges::max_element(lacking, {}, rank);
+}
+
 std::optional<StageIndex> Loading::ChooseStage(const Member& member) const {
+  if (const auto near = ChooseByRegion(member.region)) return near;
   const std::optional<StageIndex> own = members_.StageOfPod(member);
   const std::uint64_t own_lacks = own ? Lacks(*own) : 0;
   if (own_lacks > 1 || (own_lacks == 1 && members_.HasOtherPods(*own, PodOf(member)))) return own;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "worker/protocol/coordinator/membership/members.h"
 
@@ -32,6 +33,11 @@ class Loading {
   /// the last place there to another pod as long as there are other places. None: no stage lacks
   /// any.
   std::optional<StageIndex> ChooseStage(const Member& member) const;
+  /// Where workers are in several regions, the stage for one from `region`. If the job is to
+  /// survive the loss of a region, a stage that is in another region alone goes first, and the last
+  /// place of one that is in this region alone goes last. Else the one with which the fewest bytes
+  /// cross. None: regions do not decide.
+  std::optional<StageIndex> ChooseByRegion(const std::string& region) const;
 
   Job& job_;
   Members& members_;

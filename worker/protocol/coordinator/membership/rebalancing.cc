@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "worker/protocol/balance/event_rule.h"
 #include "worker/protocol/roster.h"
 
 namespace swarm::protocol {
@@ -96,13 +97,17 @@ std::vector<StageLoad> Rebalancing::Loads() const {
     const double own = worker.role() == Role::kReady ? router_.ServiceSeconds(id) : 0;
     loads[s].replicas.push_back({.worker = id,
                                  .rate = 1 / (own > 0 ? own : seconds[s]),
-                                 .ready = worker.role() == Role::kReady});
+                                 .ready = worker.role() == Role::kReady,
+                                 .region = worker.member.region});
   }
   // A worker that will come back as a replica of another stage counts as joining it.
   for (const auto& [id, moving] : moving_) {
     if (members_.Has(id)) continue;
     loads[moving.to.value].replicas.push_back(
-        {.worker = id, .rate = 1 / seconds[moving.to.value], .ready = false});
+        {.worker = id,
+         .rate = 1 / seconds[moving.to.value],
+         .ready = false,
+         .region = moving.region});
   }
   for (StageLoad& load : loads) KeepPodsApart(members_, &load);
   return loads;
@@ -113,16 +118,19 @@ BalanceModel Rebalancing::Model() const {
   return {
       .state_load_seconds = hand_over_seconds_ + (join_seconds_ > 0 ? join_seconds_ : kJoinSeconds),
       .changes_per_worker_second = churn_.PerWorkerSecond(),
-      .min_gain = kMinGain};
+      .min_gain = kMinGain,
+      .regions = job_.options.rules.heed_regions ? job_.options.regions : RegionRule()};
 }
 
 StageIndex Rebalancing::ChooseStage(const WorkerId& worker, std::optional<StageIndex> held) {
   if (const auto moving = moving_.extract(worker)) return moving.mapped().to;
   if (held) return *held;
   std::vector<StageLoad> loads = Loads();
-  const StageIndex slowest = PlaceJoiner(loads);
   const Member& member = members_.At(worker).member;
+  const BalanceModel model = Model();
+  const StageIndex slowest = PlaceJoiner(loads, member.region, model);
   if (member.pod.empty() || loads[slowest.value].replicas.empty()) return slowest;
+  if (model.regions.survive_loss && FindToSpread(loads, member.region)) return slowest;
   if (const auto of_one = FindOfOnePod(members_, member.pod, loads)) return *of_one;
   const std::optional<StageIndex> own = members_.StageOfPod(member);
   if (!own || !members_.HasOtherPods(*own, PodOf(member))) return slowest;
@@ -149,7 +157,7 @@ Duration Rebalancing::Patience() const {
 
 void Rebalancing::OnMovedAway(const Worker& worker, Timepoint now) {
   MeasureHandOver(*worker.leave(), now);
-  moving_[worker.member.id] = {*worker.leave()->to, now};
+  moving_[worker.member.id] = {*worker.leave()->to, now, worker.member.region};
 }
 
 void Rebalancing::Clear() {
@@ -198,19 +206,29 @@ void Rebalancing::Rebalance(Turn& turn) {
       job_.options.balance == BalancePolicy::kNone || by_operator_) {
     return;
   }
+  // A stage in one region alone does not wait for an event: a new trainer has seen none.
+  const BalanceModel model = Model();
+  if (model.regions.survive_loss && !IsMoving() &&
+      BeginFirst(balancing::OrdersOf(SpreadOverRegions(Loads())), turn)) {
+    return;
+  }
   const auto trigger = IsDue(turn.now);
   if (!trigger) return;
   changed_ = IsMoving();
-  if (changed_) return;
-  for (const BalanceOrder& move : Balance(job_.options.balance, *trigger, Loads(), Model())) {
+  if (!changed_) BeginFirst(Balance(job_.options.balance, *trigger, Loads(), model), turn);
+}
+
+bool Rebalancing::BeginFirst(const std::vector<BalanceOrder>& moves, Turn& turn) {
+  for (const BalanceOrder& move : moves) {
     const Worker* worker = members_.Find(move.worker);
     if (worker == nullptr || worker->role() != Role::kReady || worker->leave() ||
         members_.ReadyReplicas(worker->member.stage).size() < 2) {
       continue;
     }
     BeginMove(move.worker, move.to, move.reason, turn);
-    return;
+    return true;
   }
+  return false;
 }
 
 void Rebalancing::BeginMove(const WorkerId& id, StageIndex to, const std::string& reason,
@@ -240,7 +258,7 @@ std::string Rebalancing::Move(const StageMove& move, Turn& turn) {
   Worker* worker = members_.Find(move.worker);
   if (worker == nullptr) return name + " is not here";
   if (worker->role() == Role::kWaiting) {
-    moving_[move.worker] = {move.to, turn.now};
+    moving_[move.worker] = {move.to, turn.now, worker->member.region};
     return "";
   }
   if (worker->leave()) {
@@ -259,8 +277,26 @@ std::string Rebalancing::Move(const StageMove& move, Turn& turn) {
   return "";
 }
 
+void Rebalancing::TellOfRegions(Turn& turn) {
+  if (!job_.options.regions.survive_loss || job_.phase != Phase::kTraining) return;
+  const bool settles =
+      IsMoving() || std::ranges::any_of(members_.all(), [](const auto& entry) {
+        return entry.second.role() != Role::kReady || entry.second.leave();
+      });
+  if (settles) return;
+  std::string text = DescribeOneRegion(Loads());
+  if (text == one_region_) return;
+  one_region_ = std::move(text);
+  turn.Report(EventKind::kRegionsSpread, one_region_.empty()
+                                             ? "every stage has replicas in two regions"
+                                             : one_region_);
+}
+
 BalanceStatus Rebalancing::Status() const {
   BalanceStatus status;
+  if (job_.options.regions.survive_loss && job_.IsTraining()) {
+    status.one_region = DescribeOneRegion(Loads());
+  }
   for (const auto& [id, worker] : members_.all()) {
     if (worker.leave() && worker.leave()->IsMove())
       status.moving.push_back({id, *worker.leave()->to});

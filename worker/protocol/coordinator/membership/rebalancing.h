@@ -32,9 +32,10 @@ class Rebalancing {
   void MeasureJoin(double seconds);
   /// The worker, which moves, leaves its stage now, and is to come back at another.
   void OnMovedAway(const Worker& worker, Timepoint now);
-  /// The stage for a worker that has none; `held`: the one whose state it holds. A worker of a pod
-  /// goes where another pod is alone, or else where the others of its pod are, unless they are
-  /// alone there, or the job would gain so much elsewhere that a worker would soon move.
+  /// The stage for a worker that has none; `held`: the one whose state it holds. Regions go first
+  /// (PlaceJoiner). A worker of a pod goes where another pod is alone, or else where the others of
+  /// its pod are, unless they are alone there, or the job would gain so much elsewhere that a worker
+  /// would soon move.
   StageIndex ChooseStage(const WorkerId& worker, std::optional<StageIndex> held = std::nullopt);
   /// Forgets all moves.
   void Clear();
@@ -43,6 +44,9 @@ class Rebalancing {
   /// measured, or else over the stages that are.
   std::vector<double> StageSeconds() const;
   BalanceStatus Status() const;
+  /// Reports which stages are in one region alone, if the job is to survive the loss of one: when
+  /// that changes, and no worker is about to change it.
+  void TellOfRegions(Turn& turn);
 
  private:
   /// The swarm as balance.h sees it. Workers that load, join or move are on their way.
@@ -56,12 +60,15 @@ class Rebalancing {
   /// Why the balance must be decided now: after a change, or a period. None: not now.
   std::optional<BalanceTrigger> IsDue(Timepoint now);
   bool IsMoving() const;
+  /// Begins the first of the moves that can be made now. False: there is none.
+  bool BeginFirst(const std::vector<BalanceOrder>& moves, Turn& turn);
   /// Requires that the worker is ready and that its stage can spare it.
   void BeginMove(const WorkerId& id, StageIndex to, const std::string& reason, Turn& turn);
 
   struct Moving {
     StageIndex to;
     Timepoint since;
+    std::string region;
   };
   Job& job_;
   Members& members_;
@@ -74,6 +81,7 @@ class Rebalancing {
   double hand_over_seconds_ = 0;  // the same, from the order to move until the worker left
   std::optional<Timepoint> operator_heard_;
   bool by_operator_ = false;
+  std::string one_region_;  // as last reported
 };
 
 }  // namespace swarm::protocol
