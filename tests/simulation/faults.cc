@@ -177,6 +177,10 @@ std::vector<Pid> Faults::PickRegion() {
 }
 
 void Faults::LoseRegion() {
+  const auto trainer = simulation_.trainer();
+  simulation_.OnRegionLost(
+      trainer &&
+      static_cast<TrainerProcess*>(simulation_.world().process(*trainer))->IsInTwoRegions());
   for (const Pid pid : PickRegion()) KillWorker(pid);
 }
 

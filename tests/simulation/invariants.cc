@@ -205,6 +205,13 @@ void Audit::OnValidated(Version version, double loss) {
   }
 }
 
+void Audit::OnSettled(const std::vector<protocol::StageLoad>& stages) {
+  const std::size_t spread = protocol::CountSpread(stages), most = protocol::MostSpread(stages);
+  if (spread == most) return;
+  Fail("TwoRegions", std::to_string(spread) + " stages are in two regions, " +
+                         std::to_string(most) + " can be: " + protocol::DescribeOneRegion(stages));
+}
+
 void Audit::OnControlCarriedOut(const WorkerId& worker, protocol::Term promised,
                                 protocol::Term term) {
   if (term < promised) {

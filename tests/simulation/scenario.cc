@@ -43,6 +43,7 @@ const std::vector<Mutation>& AllMutations() {
       {"blind", [](auto* m) { m->coordinator.heed_broken_pairs = false; }},
       {"any-offer", [](auto* m) { m->coordinator.compare_offers = false; }},
       {"hasty", [](auto* m) { m->coordinator.commit_awaits_audits = false; }},
+      {"one-region", [](auto* m) { m->coordinator.heed_regions = false; }},
       {"any-part", [](auto* m) { m->coordinator.compare_parts = false; }},
       {"overwrite-early", [](auto* m) { m->overwrite_early = true; }},
       {"mixed-join", [](auto* m) { m->mixed_join = true; }},
@@ -112,7 +113,7 @@ bool Mutations::any() const {
                    r.adopt_only_by_roster && r.answer_revoke_by_closing &&
                    c.revoke_before_reissue && c.commit_needs_all && c.takeover_keeps_roster &&
                    c.takeover_keeps_record && c.heed_broken_pairs && c.compare_offers &&
-                   c.compare_parts && c.commit_awaits_audits;
+                   c.compare_parts && c.commit_awaits_audits && c.heed_regions;
   return !all || overwrite_early || mixed_join || admission_waits_bytes || half_region ||
          keep_cleared;
 }
@@ -153,7 +154,7 @@ Scenario DrawScenario(std::uint64_t seed, const Wishes& wishes) {
     scenario.kinds.push_back(static_cast<FaultKind>(rng.Below(kMixedFaultKinds)));
   }
   if (MixAll(seed, 0x61776179) % 4 == 0) scenario.kinds.push_back(FaultKind::kAway);
-  if (wishes.regions || wishes.only == FaultKind::kCutRegion ||
+  if (wishes.regions || wishes.survive || wishes.only == FaultKind::kCutRegion ||
       wishes.only == FaultKind::kLoseRegion) {
     scenario.regions = 2 + MixAll(seed, 0x726567) % 2;
     scenario.kinds.push_back(FaultKind::kCutRegion);
@@ -198,6 +199,13 @@ Scenario DrawScenario(std::uint64_t seed, const Wishes& wishes) {
     constexpr std::array<double, 3> kFractions{0.2, 1, 1};
     scenario.audit_fraction = kFractions[MixAll(seed, 0x6175646974) % kFractions.size()];
   }
+  if (wishes.survive) {
+    scenario.survive_region_loss = true;
+    scenario.balance = protocol::BalancePolicy::kEvent;
+    scenario.pods = 0;
+    // Moves take their time, and are to be seen.
+    scenario.job.steps += 30;
+  }
   if (wishes.sparse) scenario.mesh = {.all_up_to = 0, .degree = 1};
   return scenario;
 }
@@ -226,6 +234,7 @@ std::string Describe(const Scenario& scenario) {
     text += ", audits of " + std::to_string(scenario.audit_fraction);
   }
   if (scenario.regions > 0) text += ", " + std::to_string(scenario.regions) + " regions";
+  if (scenario.survive_region_loss) text += " of which one may be lost";
   text += ", " + std::to_string(scenario.faults) + " faults of";
   for (const FaultKind kind : scenario.kinds) text += " " + std::string(NameOf(kind));
   return text;

@@ -87,6 +87,7 @@ struct Scenario {
   std::size_t flat_reduce_max = 16;  ///< sums of more participants go over a grid
   std::uint64_t pods = 0;            ///< that the workers share; 0: each is alone
   std::uint64_t regions = 0;         ///< in which the workers are; 0: unknown
+  bool survive_region_loss = false;  ///< each stage is to be in two, as far as can be
   std::uint64_t join_lag_max = 256;
   /// Which workers move between stages. Rates differ at random, so that moves are often due.
   protocol::BalancePolicy balance = protocol::BalancePolicy::kNone;
@@ -115,6 +116,7 @@ struct Wishes {
   bool local = false;    ///< replicas take steps of their own
   bool audits = false;   ///< of some microbatches, or of all; sums are exact
   bool regions = false;  ///< two or three, and stages are large enough
+  bool survive = false;  ///< the loss of a region: workers move so that each stage is in two
 };
 
 Scenario DrawScenario(std::uint64_t seed, const Wishes& wishes = {});

@@ -64,6 +64,8 @@ int main(int argc, char** argv) {
   app.add_flag("--audits", options.wishes.audits, "Microbatches are executed twice");
   app.add_flag("--regions", options.wishes.regions,
                "Workers are in two or three regions, which may be cut off or lost");
+  app.add_flag("--survive", options.wishes.survive,
+               "The same, and workers move so that each stage is in two regions");
   app.add_option("--only", only, "The one kind of fault")->check(CLI::IsMember(kinds));
   CLI11_PARSE(app, argc, argv);
   for (std::uint64_t i = 0; i < kFaultKinds; ++i) {

@@ -169,6 +169,7 @@ Outcome Simulation::Run() {
           .generations = store_.newest().generation.value + 1,
           .trainers = trainers_.size(),
           .incarnations = incarnations_,
+          .held_apart = held_apart_,
           .departures = departures_,
           .returns = returns_,
           .declined = declined_,

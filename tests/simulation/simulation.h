@@ -35,6 +35,8 @@ struct Outcome {
   std::uint64_t generations = 0;
   std::uint64_t trainers = 0;
   std::uint64_t incarnations = 0;  ///< worker processes that were started
+  /// Each stage had serving workers in two regions when a region was lost; none: none was lost.
+  std::optional<bool> held_apart = {};
   std::uint64_t departures = 0;    ///< workers that a trainer has let go
   std::uint64_t returns = 0;       ///< workers that went on from the state that they had kept
   std::uint64_t declined = 0;      ///< workers that had kept a state and were to get another one
@@ -85,6 +87,10 @@ class Simulation {
   std::vector<Pid> Workers() const;
   WorkerProcess& worker(Pid pid);
   void OnDeparture() { ++departures_; }
+  /// Before the first loss of a region.
+  void OnRegionLost(bool held_apart) {
+    if (!held_apart_) held_apart_ = held_apart;
+  }
   void OnReturn() { ++returns_; }
   void OnDeclined() { ++declined_; }
   WorkerId NewWorkerName() { return WorkerId("w" + std::to_string(names_++)); }
@@ -111,6 +117,7 @@ class Simulation {
   std::uint64_t names_ = 0;
   std::uint64_t incarnations_ = 0;
   std::uint64_t departures_ = 0;
+  std::optional<bool> held_apart_;
   std::uint64_t returns_ = 0;
   std::uint64_t declined_ = 0;
   std::uint64_t write_failures_ = 0;

@@ -303,6 +303,34 @@ TEST(SimulationTest, OverRegionsOneBrokenPairCostsNoWorkerAndSecondsToo) {
   }
 }
 
+TEST(SimulationTest, StagesAreInTwoRegionsAsFarAsWorkersAllow) {
+  SweepOptions options{.count = 1'000, .threads = kThreads};
+  options.wishes.survive = true;
+  ExpectNoFailure(options);
+}
+
+TEST(SimulationTest, TheLossOfARegionTakesNoStageThatWasInTwo) {
+  int held = 0, lost = 0;
+  for (const auto& replicas : {std::vector<std::uint64_t>{4, 4}, {3, 5}, {3, 3, 3}, {2, 6}}) {
+    for (std::uint64_t seed = 0; seed < 20; ++seed) {
+      Scenario scenario = OneFaultInTwoRegions(seed, 1, FaultKind::kLoseRegion);
+      scenario.job.replicas = replicas;
+      scenario.job.steps = 60;
+      scenario.fault_gap = std::chrono::seconds(1);
+      scenario.survive_region_loss = true;
+      scenario.balance = protocol::BalancePolicy::kEvent;
+      scenario.pods = 0;
+      const Outcome outcome = RunWell(scenario);
+      if (!outcome.held_apart) continue;
+      ++lost;
+      if (!*outcome.held_apart) continue;
+      ++held;
+      EXPECT_EQ(outcome.generations, 1u) << "seed " << seed << ", " << replicas.size() << " stages";
+    }
+  }
+  EXPECT_GT(held, lost / 2) << "of " << lost;
+}
+
 TEST(SimulationTest, ASparseMeshKeepsTheInvariants) {
   SweepOptions options{.count = 2'000, .threads = kThreads};
   const std::uint64_t all_pairs = Sweep(options).fingerprint;
@@ -452,6 +480,7 @@ INSTANTIATE_TEST_SUITE_P(
                      {.only = FaultKind::kFlipGradient, .audits = true}},
         MutationCase{
             "ARegionsSumLacksARow", {"half-region"}, "ExactlyOnce", 6000, {.regions = true}},
+        MutationCase{"RegionsDoNotCount", {"one-region"}, "TwoRegions", 6000, {.survive = true}},
         MutationCase{
             "BlindToBrokenPairs", {"blind"}, "Progress", 6000, {.only = FaultKind::kCutPair}}),
     [](const auto& info) { return info.param.name; });

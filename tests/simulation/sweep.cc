@@ -48,9 +48,11 @@ std::string Describe(const SeedFailure& failure, const Wishes& wishes) {
   const std::string divided = wishes.divided ? " --divided" : "";
   const std::string local = wishes.local ? " --local" : "";
   const std::string audits = wishes.audits ? " --audits" : "";
+  const std::string survive = wishes.survive ? " --survive" : "";
   return failure.violation.invariant + " violated: " + failure.violation.text + "\n  " +
          Describe(DrawScenario(failure.seed, wishes)) + "\n  replay: simulate --seed " +
-         std::to_string(failure.seed) + only + links + divided + local + audits + " --verbose";
+         std::to_string(failure.seed) + only + links + divided + local + audits + survive +
+         " --verbose";
 }
 
 }  // namespace swarm::simulation

@@ -1,5 +1,7 @@
 #include "tests/simulation/trainer_process.h"
 
+#include <algorithm>
+
 #include "tests/simulation/describe.h"
 #include "tests/simulation/worker_process.h"
 
@@ -19,6 +21,8 @@ std::vector<std::vector<std::uint64_t>> PartSizes(const Job& job) {
 }
 
 constexpr Duration kTickMin = milliseconds(80);
+/// A trainer decides at each tick after a change.
+constexpr int kSettledTicks = 3;
 constexpr Duration kTickMax = milliseconds(120);
 
 }  // namespace
@@ -57,6 +61,8 @@ TrainerProcess::TrainerProcess(Simulation* simulation, bool take_over)
                                    .validation_microbatches = job.validation_microbatches,
                                    .balance = simulation_.scenario().balance,
                                    .balance_period = std::chrono::milliseconds(200),
+                                   .regions = {.survive_loss =
+                                                   simulation_.scenario().survive_region_loss},
                                    .flat_reduce_max = simulation_.scenario().flat_reduce_max,
                                    .join_lag_max = simulation_.scenario().join_lag_max,
                                    .mesh = simulation_.scenario().mesh,
@@ -74,7 +80,49 @@ void TrainerProcess::Tick() {
   if (gone_) return;
   CheckSilence();
   if (!gone_) Carry(coordinator_->OnTick(world_.now()));
+  if (!gone_ && simulation_.scenario().survive_region_loss) CheckRegions();
   if (!gone_) world_.After(pid_, world_.Draw(kTickMin, kTickMax), [this] { Tick(); });
+}
+
+/// What the rule of regions promises: as long as nobody comes, goes or moves, as many stages are in
+/// two regions as can be.
+void TrainerProcess::CheckRegions() {
+  const protocol::JobStatus status = coordinator_->Status();
+  bool settled = status.state == protocol::JobState::kTraining && !stopping_ &&
+                 status.spares.empty() && status.balance.moving.empty();
+  std::vector<std::pair<WorkerId, protocol::StageIndex>> members;
+  for (const protocol::StageStatus& stage : status.stages) {
+    for (const auto& worker : stage.workers) {
+      settled = settled && worker.state == protocol::WorkerState::kReady;
+      members.emplace_back(worker.id, stage.stage);
+    }
+  }
+  if (!settled || members != settled_) settled_ticks_ = 0;
+  settled_ = std::move(members);
+  if (!settled || ++settled_ticks_ < kSettledTicks) return;
+  simulation_.audit().OnSettled(Loads(status));
+}
+
+std::vector<protocol::StageLoad> TrainerProcess::Loads(const protocol::JobStatus& status) const {
+  std::vector<protocol::StageLoad> stages;
+  for (const protocol::StageStatus& stage : status.stages) {
+    stages.emplace_back();
+    for (const auto& worker : stage.workers) {
+      stages.back().replicas.push_back({.worker = worker.id,
+                                        .ready = worker.state == protocol::WorkerState::kReady,
+                                        .region = worker.region});
+    }
+  }
+  return stages;
+}
+
+bool TrainerProcess::IsInTwoRegions() const {
+  const protocol::JobStatus status = coordinator_->Status();
+  const auto stages = Loads(status);
+  return status.state == protocol::JobState::kTraining &&
+         std::ranges::all_of(
+             stages, [](const auto& stage) { return protocol::balancing::ReadyCount(stage) > 0; }) &&
+         protocol::DescribeOneRegion(stages).empty();
 }
 
 /// The simulation sends no single heartbeats: a member counts as heard if a heartbeat sent now
@@ -112,6 +160,7 @@ void TrainerProcess::RaiseFalseAlarm(const WorkerId& id) {
 }
 
 void TrainerProcess::RequestStop() {
+  stopping_ = true;
   if (!gone_) Carry(coordinator_->OnStopRequested(world_.now()));
 }
 

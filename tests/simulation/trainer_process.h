@@ -27,6 +27,8 @@ class TrainerProcess : public Process {
 
   protocol::Term term() const { return term_; }
   std::string Describe() const;
+  /// Every stage has ready replicas in two regions.
+  bool IsInTwoRegions() const;
 
   void OnMessage(const WorkerId& from, const Envelope& envelope) override;
   void OnPeerUp(const WorkerId& peer) override;
@@ -35,6 +37,9 @@ class TrainerProcess : public Process {
  private:
   void Tick();
   void CheckSilence();
+  void CheckRegions();
+  /// By stage, all that are there, with their regions.
+  std::vector<protocol::StageLoad> Loads(const protocol::JobStatus& status) const;
   bool IsSuperseded();
   void Carry(protocol::Orders orders);
   void Do(const protocol::order::Tell& o);
@@ -58,6 +63,10 @@ class TrainerProcess : public Process {
   std::unique_ptr<protocol::Coordinator> coordinator_;
   protocol::Generation generation_;
   std::map<WorkerId, Timepoint> heard_;
+  bool stopping_ = false;  // on request
+  /// Who served what at the last tick, and since when: in ticks.
+  std::vector<std::pair<WorkerId, protocol::StageIndex>> settled_;
+  int settled_ticks_ = 0;
 };
 
 }  // namespace swarm::simulation
