@@ -12,6 +12,7 @@
 #include "planner/search.h"
 #include "planner/short_pipeline.h"
 #include "planner/stage_memory.h"
+#include "worker/protocol/grid/reduce_grid.h"
 
 namespace swarm::planner {
 namespace {
@@ -232,6 +233,35 @@ TEST(Planner, OneStepIsSummedAtATimeHoweverWideTheLines) {
       << "a quarter to each, there and back";
   EXPECT_NEAR(plan.step_seconds, plan.reduce_seconds, 1e-6);
   EXPECT_EQ(plan.limit, Limit::kSum);
+}
+
+TEST(Planner, ASumOverRegionsCrossesAsOftenAsItMust) {
+  // Three regions of four replicas: within them lines are wide, between them they are not.
+  std::vector<Machines> groups;
+  for (const char* region : {"a", "b", "c"}) {
+    groups.push_back(Group(region, 4, 10));
+    groups.back().region = region;
+    groups.back().upload = groups.back().download = 1e9;
+  }
+  const std::vector<Link> links = {{"*", "*", 0, 1e7, 1e-9}, {"a", "a"}, {"b", "b"}, {"c", "c"}};
+  Request request = Fixed(Of(Job(), groups, links), 1);
+  request.open.replicas = false;
+  request.job.spec.workers.replicas = 12;
+  const Prediction plan = FindPlans(request).plans.front().prediction;
+  const double bytes =
+      4.0 * static_cast<double>(api::ParameterCount(request.job.spec.model.config));
+  EXPECT_NEAR(plan.reduce_region_bytes, protocol::LeastCrossings(3) * bytes, 1);
+  EXPECT_NEAR(plan.boundary_region_bytes, 0, 1e-6) << "there is one stage";
+  // Each owns a twelfth, and heads one twelfth of each other region: to each of two others it sends
+  // its region's sum of one piece, and the sum of its own.
+  EXPECT_NEAR(plan.reduce_seconds, 2 * bytes / 12 / 1e7, 1e-3 * plan.reduce_seconds);
+  EXPECT_NEAR(plan.dollars_per_hour,
+              plan.reduce_region_bytes / plan.step_seconds * 3600 * 1e-9, 1e-6);
+  // If all are in one region, nothing crosses.
+  for (Machines& group : request.fleet.groups) group.region = "a";
+  request.fleet.links = {{"*", "*", 0, 1e7}};
+  const Prediction one = FindPlans(request).plans.front().prediction;
+  EXPECT_EQ(one.reduce_region_bytes, 0);
 }
 
 TEST(Planner, MachinesThatOnlyAddAReduceStayIdle) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <utility>
 
 #include "api/model/memory.h"
@@ -27,12 +28,13 @@ std::uint64_t TokensOf(const api::Spec& spec) {
   return spec.training.microbatchSize * spec.training.sequenceLength;
 }
 
-/// The part of the microbatches that goes from one region to another between two stages, and how
-/// fast the connections there are.
+/// The part of the microbatches that goes from one region to another, or stays in one, between two
+/// stages, and how fast the connections there are.
 struct Crossing {
   double share = 0;
   double connections = 0;
   const Link* link = nullptr;
+  bool within = false;  ///< the part that stays in a region
 };
 
 /// The links between the regions of a fleet's groups, and from the trainer's to them.
@@ -90,6 +92,7 @@ class Predictor {
     double line = 0;                  ///< bytes a second of its machines' lines
     double reduce_bytes = 0;          ///< sent by one machine for a sum
     double reduce_seconds = 0;        ///< of a sum alone on the lines
+    double reduce_dollars = 0;        ///< what of a sum crosses between regions costs
     std::vector<Crossing> crossings;  ///< to the next stage
     double transfer = 0, way = 0;     ///< of a microbatch to the next stage: bytes, delay
     double back_transfer = 0;
@@ -112,6 +115,9 @@ class Predictor {
   void Devices();
   void Connections();
   void Reduces();
+  /// A sum of a stage that is in several regions, which sum within each first.
+  void ReduceOverRegions(std::size_t stage, double gradients);
+  bool IsInOneRegion(std::size_t stage) const;
   void InFlight();
   double StepWork(std::size_t stage) const;
   /// `own`: of latency_, what one microbatch of the `seconds` takes.
@@ -232,7 +238,7 @@ void Predictor::Connections() {
           if (SameRegion(a.group, b.group) != same || share <= 1e-12) continue;
           stage.crossings.push_back(
               {share, std::max({1.0, a.machines * share / a.share, b.machines * share / b.share}),
-               &links_.Between(a.group, b.group)});
+               &links_.Between(a.group, b.group), same});
           a.share -= share;
           b.share -= share;
         }
@@ -258,12 +264,16 @@ void Predictor::Reduces() {
     Stage& stage = all_[s];
     const auto participants = static_cast<std::size_t>(stage.machines);
     if (participants < 2) continue;
-    const protocol::ReduceGrid grid(participants, protocol::ChooseRows(participants));
     const double gradients =
         ReduceBytes(spec_.training) * Number(model_.ParametersOf(way_.runs[s]).trained);
-    stage.reduce_bytes =
-        gradients * static_cast<double>(grid.PiecesSent(0)) / static_cast<double>(grid.pieces());
-    const double peers = static_cast<double>(grid.PeersOf(0).size());
+    if (!IsInOneRegion(s)) {
+      ReduceOverRegions(s, gradients);
+      continue;
+    }
+    const protocol::ReduceGrid grid(participants, protocol::ChooseRows(participants));
+    const protocol::ReduceGrid::Load load = grid.LoadOf(0);
+    stage.reduce_bytes = gradients * load.sent;
+    const auto peers = static_cast<double>(load.peers);
     double rate = kUnlimited, way = 0;
     EachGroup(s, [&](std::size_t g, double) {
       const Machines& own = fleet_.groups[g];
@@ -274,9 +284,84 @@ void Predictor::Reduces() {
         way = std::max(way, link.round_trip_seconds / 2);
       });
     });
-    stage.reduce_seconds = stage.reduce_bytes / rate + (grid.rows() == 1 ? 2 : 4) * way;
+    stage.reduce_seconds = stage.reduce_bytes / rate + grid.ways().within * way;
     result_.reduce_seconds = std::max(result_.reduce_seconds, stage.reduce_seconds);
   }
+}
+
+bool Predictor::IsInOneRegion(std::size_t s) const {
+  std::optional<std::size_t> first;
+  bool one = true;
+  EachGroup(s, [&](std::size_t g, double) {
+    if (!first) first = g;
+    one = one && SameRegion(*first, g);
+  });
+  return one;
+}
+
+void Predictor::ReduceOverRegions(std::size_t s, double gradients) {
+  Stage& stage = all_[s];
+  std::vector<protocol::PlacedMember> members;
+  std::map<protocol::WorkerId, std::size_t> group_of;
+  EachGroup(s, [&](std::size_t g, double count) {
+    for (double i = 0; i < count; ++i) {
+      const protocol::WorkerId id(std::to_string(members.size()));
+      members.push_back({.id = id, .region = fleet_.groups[g].region});
+      group_of[id] = g;
+    }
+  });
+  const protocol::Seating seating = protocol::SeatByPlace(members);
+  const protocol::ReduceGrid grid(members.size(), seating.rows, seating.regions);
+  double seconds = 0, within_way = 0, across_way = 0, bytes = 0;
+  const auto groups_at = [&](std::size_t g, bool same, const auto& call) {
+    EachGroup(s, [&](std::size_t h, double) {
+      if (SameRegion(g, h) == same) call(links_.Between(g, h));
+    });
+  };
+  for (std::size_t seat = 0; seat < members.size(); ++seat) {
+    const std::size_t g = group_of.at(seating.seats[seat]);
+    const protocol::ReduceGrid::Load load = grid.LoadOf(seat);
+    double within_rate = kUnlimited, across_rate = kUnlimited;
+    groups_at(g, true, [&](const Link& link) {
+      within_rate = std::min(within_rate, OrUnlimited(link.rate));
+      within_way = std::max(within_way, link.round_trip_seconds / 2);
+    });
+    groups_at(g, false, [&](const Link& link) {
+      across_rate = std::min(across_rate, OrUnlimited(link.rate));
+      across_way = std::max(across_way, link.round_trip_seconds / 2);
+    });
+    const Machines& own = fleet_.groups[g];
+    const double line = std::min(OrUnlimited(own.upload), OrUnlimited(own.download));
+    const auto near = static_cast<double>(load.peers - load.peers_across);
+    const auto far = static_cast<double>(load.peers_across);
+    bytes += gradients * load.sent;
+    seconds = std::max(seconds, gradients * load.sent / line);
+    if (near > 0) {
+      const double sent = gradients * (load.sent - load.across);
+      seconds = std::max(seconds, sent / (near * within_rate));
+    }
+    if (far > 0) seconds = std::max(seconds, gradients * load.across / (far * across_rate));
+  }
+  for (std::size_t piece = 0; grid.regions() > 1 && piece < grid.pieces(); ++piece) {
+    const std::size_t owner = grid.OwnerOf(piece);
+    const double of_piece = gradients / static_cast<double>(grid.pieces());
+    for (std::size_t region = 0; region < grid.regions(); ++region) {
+      const std::size_t head = grid.HeadOf(region, piece);
+      if (head == owner) continue;
+      // The region's sum to the owner, and the sum of all back.
+      result_.reduce_region_bytes += 2 * of_piece;
+      stage.reduce_dollars += 2 * of_piece *
+                              links_.Between(group_of.at(seating.seats[head]),
+                                             group_of.at(seating.seats[owner]))
+                                  .dollars_per_byte;
+    }
+  }
+  stage.reduce_bytes = bytes / stage.machines;
+  const protocol::ReduceGrid::Ways ways = grid.ways();
+  // Too many rows for regions: all sum as one, and any way may be between two regions.
+  const double within = grid.regions() == 1 ? std::max(within_way, across_way) : within_way;
+  stage.reduce_seconds = seconds + ways.across * across_way + ways.within * within;
+  result_.reduce_seconds = std::max(result_.reduce_seconds, stage.reduce_seconds);
 }
 
 void Predictor::InFlight() {
@@ -467,8 +552,10 @@ void Predictor::Money() {
     EachGroup(s, [&](std::size_t g, double count) {
       dollars += count * fleet_.groups[g].dollars_per_hour;
     });
+    dollars += all_[s].reduce_dollars / result_.step_seconds * kSecondsPerHour;
     for (const Crossing& crossing : all_[s].crossings) {
       const double bytes = microbatches_ * crossing.share * (traffic_.forward + traffic_.backward);
+      if (!crossing.within) result_.boundary_region_bytes += bytes;
       dollars += bytes / result_.step_seconds * kSecondsPerHour * crossing.link->dollars_per_byte;
     }
   }

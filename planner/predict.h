@@ -52,6 +52,8 @@ struct Prediction {
   /// Where steps do not overlap: until the pipeline is full, and until it is empty.
   double fill_seconds = 0;
   double reduce_seconds = 0;  ///< the longest sum of a stage's gradients
+  /// From one region to another, of a step: of its sums, and of its activations and gradients.
+  double reduce_region_bytes = 0, boundary_region_bytes = 0;
   double commit_seconds = 0;  ///< messages between trainer and workers
   /// Of a stage that is swapped: its state comes and leaves. Where steps overlap, a part of
   /// `bound_seconds`.

@@ -60,13 +60,11 @@ double Sums::RateMax(const Round& round, std::size_t seat, Region own) const {
     all = std::min(all, rate);
     if (region != own) across = std::min(across, rate);
   }
-  const std::vector<std::size_t> peers = grid.PeersOf(seat);
-  const auto number = static_cast<double>(peers.size());
+  const protocol::ReduceGrid::Load load = grid.LoadOf(seat);
+  const auto number = static_cast<double>(load.peers);
   if (grid.regions() == 1) return number * all;
-  const auto far = static_cast<double>(std::ranges::count_if(
-      peers, [&](std::size_t peer) { return grid.RegionOf(peer) != grid.RegionOf(seat); }));
-  const auto sent = static_cast<double>(grid.PiecesSent(seat));
-  const auto sent_far = static_cast<double>(grid.PiecesSentAcross(seat));
+  const auto far = static_cast<double>(load.peers_across);
+  const double sent = load.sent, sent_far = load.across;
   // Both kinds go at once: the one that takes longer decides.
   double rate = kUnlimited;
   if (far < number) {
@@ -99,10 +97,9 @@ Duration Sums::Delay(const Round& round) const {
     within = std::max(within, links_.OneWay(from, from));
     for (const Region to : round.regions) longest = std::max(longest, links_.OneWay(from, to));
   }
-  const protocol::ReduceGrid& grid = round.grid;
-  if (grid.regions() == 1) return (grid.rows() == 1 ? 2 : 4) * longest;
-  const bool of_one = grid.rows() == grid.participants();
-  return 2 * longest + (of_one ? 2 : 4) * within;
+  const protocol::ReduceGrid::Ways ways = round.grid.ways();
+  if (round.grid.regions() == 1) return ways.within * longest;
+  return ways.across * longest + ways.within * within;
 }
 
 Sums::Rounds::iterator Sums::Leave(Rounds::iterator at, const WorkerId& worker) {

@@ -237,6 +237,22 @@ std::size_t ReduceGrid::PiecesSent(Seat seat) const {
   return contributions + partials + from_head + PiecesSentAcross(seat) + sums;
 }
 
+ReduceGrid::Load ReduceGrid::LoadOf(Seat seat) const {
+  const std::vector<Seat> others = PeersOf(seat);
+  const auto all = static_cast<double>(pieces());
+  Load load{.sent = static_cast<double>(PiecesSent(seat)) / all, .peers = others.size()};
+  if (regions() == 1) return load;
+  load.across = static_cast<double>(PiecesSentAcross(seat)) / all;
+  load.peers_across = static_cast<std::size_t>(
+      std::ranges::count_if(others, [&](Seat peer) { return RegionOf(peer) != RegionOf(seat); }));
+  return load;
+}
+
+ReduceGrid::Ways ReduceGrid::ways() const {
+  if (regions() == 1) return {.within = rows_ == 1 ? 2 : 4};
+  return {.across = 2, .within = rows_ == participants_ ? 2 : 4};
+}
+
 std::size_t ChooseRows(std::size_t participants, std::size_t flat_max) {
   if (participants <= flat_max) return 1;
   std::size_t rows = 1;

@@ -84,6 +84,20 @@ class ReduceGrid {
   /// Of these, to other regions.
   std::size_t PiecesSentAcross(Seat seat) const;
 
+  /// What a participant sends in a sum, in parts of its elements, and to how many others. `across`:
+  /// of it, to other regions.
+  struct Load {
+    double sent = 0, across = 0;
+    std::size_t peers = 0, peers_across = 0;
+  };
+  Load LoadOf(Seat seat) const;
+  /// How many ways follow each other in a sum: between regions, and within one. If there is one
+  /// region, all are within.
+  struct Ways {
+    int across = 0, within = 0;
+  };
+  Ways ways() const;
+
  private:
   struct Place {
     std::size_t region = 0;
