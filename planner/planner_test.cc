@@ -255,8 +255,8 @@ TEST(Planner, ASumOverRegionsCrossesAsOftenAsItMust) {
   // Each owns a twelfth, and heads one twelfth of each other region: to each of two others it sends
   // its region's sum of one piece, and the sum of its own.
   EXPECT_NEAR(plan.reduce_seconds, 2 * bytes / 12 / 1e7, 1e-3 * plan.reduce_seconds);
-  EXPECT_NEAR(plan.dollars_per_hour,
-              plan.reduce_region_bytes / plan.step_seconds * 3600 * 1e-9, 1e-6);
+  EXPECT_NEAR(plan.dollars_per_hour, plan.reduce_region_bytes / plan.step_seconds * 3600 * 1e-9,
+              1e-6);
   // If all are in one region, nothing crosses.
   for (Machines& group : request.fleet.groups) group.region = "a";
   request.fleet.links = {{"*", "*", 0, 1e7}};

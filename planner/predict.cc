@@ -350,10 +350,10 @@ void Predictor::ReduceOverRegions(std::size_t s, double gradients) {
       if (head == owner) continue;
       // The region's sum to the owner, and the sum of all back.
       result_.reduce_region_bytes += 2 * of_piece;
-      stage.reduce_dollars += 2 * of_piece *
-                              links_.Between(group_of.at(seating.seats[head]),
-                                             group_of.at(seating.seats[owner]))
-                                  .dollars_per_byte;
+      stage.reduce_dollars +=
+          2 * of_piece *
+          links_.Between(group_of.at(seating.seats[head]), group_of.at(seating.seats[owner]))
+              .dollars_per_byte;
     }
   }
   stage.reduce_bytes = bytes / stage.machines;

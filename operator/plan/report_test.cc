@@ -65,8 +65,9 @@ TEST(ProgressTest, AReadyJobSaysWhichStagesOneRegionHasAlone) {
     return condition == nullptr ? api::Condition() : *condition;
   };
   EXPECT_EQ(ready().status, api::ConditionStatus::kTrue);
-  EXPECT_EQ(ready().message,
-            "every stage has a ready worker; stage 0 is in eu alone: all workers are in one region");
+  EXPECT_EQ(
+      ready().message,
+      "every stage has a ready worker; stage 0 is in eu alone: all workers are in one region");
   cluster.training.one_region.clear();
   cluster.Live(120);
   EXPECT_EQ(ready().message, "every stage has a ready worker");

@@ -46,8 +46,8 @@ class Audit {
                  const std::vector<std::vector<Element>>& sums, const StageState& state);
   void OnLoaded(const WorkerId& worker, protocol::StageIndex stage, const StageState& state);
   void OnValidated(protocol::Version version, double loss);
-  /// What a trainer that is to survive the loss of a region sees, when nobody has come, gone or moved
-  /// for longer than it needs to decide.
+  /// What a trainer that is to survive the loss of a region sees, when nobody has come, gone or
+  /// moved for longer than it needs to decide.
   void OnSettled(const std::vector<protocol::StageLoad>& stages);
   /// A worker of a higher promise has carried out what a trainer of a lower term ordered.
   void OnControlCarriedOut(const WorkerId& worker, protocol::Term promised, protocol::Term term);

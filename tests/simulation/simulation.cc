@@ -76,9 +76,8 @@ WorkerProcess& Simulation::worker(Pid pid) {
 
 Pid Simulation::StartWorker(const WorkerId& id, Duration delay, std::optional<KeptState> kept) {
   const double slowness = world_.Chance(scenario_.slow_probability) ? kSlowness : 1;
-  auto process =
-      std::make_unique<WorkerProcess>(this, id, protocol::Incarnation(++incarnations_), slowness,
-                                      std::move(kept));
+  auto process = std::make_unique<WorkerProcess>(this, id, protocol::Incarnation(++incarnations_),
+                                                 slowness, std::move(kept));
   WorkerProcess* worker = process.get();
   // The process starts after its delay, and replaces an older process of that name.
   world_.After(delay, [this, worker, id,

@@ -37,11 +37,11 @@ struct Outcome {
   std::uint64_t incarnations = 0;  ///< worker processes that were started
   /// Each stage had serving workers in two regions when a region was lost; none: none was lost.
   std::optional<bool> held_apart = {};
-  std::uint64_t departures = 0;    ///< workers that a trainer has let go
-  std::uint64_t returns = 0;       ///< workers that went on from the state that they had kept
-  std::uint64_t declined = 0;      ///< workers that had kept a state and were to get another one
-  bool stopped = false;            ///< ended early, on request
-  std::uint64_t fingerprint = 0;   ///< of all orders and actions
+  std::uint64_t departures = 0;   ///< workers that a trainer has let go
+  std::uint64_t returns = 0;      ///< workers that went on from the state that they had kept
+  std::uint64_t declined = 0;     ///< workers that had kept a state and were to get another one
+  bool stopped = false;           ///< ended early, on request
+  std::uint64_t fingerprint = 0;  ///< of all orders and actions
 };
 
 /// The world, the job and the counts that all processes of a run share. Not thread-safe; one thread
@@ -73,8 +73,7 @@ class Simulation {
 
   // Acts on processes, by themselves and by faults.
 
-  Pid StartWorker(const WorkerId& id, Duration delay,
-                  std::optional<KeptState> kept = std::nullopt);
+  Pid StartWorker(const WorkerId& id, Duration delay, std::optional<KeptState> kept = std::nullopt);
   /// The process ends; its peers notice within `notice`.
   void EndProcess(Pid pid, Duration notice);
   /// The process ends and comes back as a new incarnation.

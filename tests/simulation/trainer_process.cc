@@ -37,37 +37,37 @@ TrainerProcess::TrainerProcess(Simulation* simulation, bool take_over)
   const Beginning& beginning = simulation_.store().newest();
   generation_ = beginning.generation;
   coordinator_ = std::make_unique<protocol::Coordinator>(
-      protocol::CoordinatorOptions{.term = term_,
-                                   .take_over = take_over,
-                                   .generation = beginning.generation,
-                                   .replicas = job.replicas,
-                                   .microbatches = job.microbatches,
-                                   .max_steps = job.steps,
-                                   .delayed = job.delayed,
-                                   .tied_head = job.tied_head,
-                                   .exact = !job.order_sensitive,
-                                   .part_sizes = PartSizes(job),
-                                   .max_grad_norm = job.max_grad_norm,
-                                   .seed = simulation_.scenario().seed,
-                                   .audit_fraction = simulation_.scenario().audit_fraction,
-                                   .audit_seed = MixName(simulation_.scenario().seed, "audits"),
-                                   .learning_rate = LearningRate,
-                                   .job_json = "{}",
-                                   .first_version = beginning.version,
-                                   .resume_uri = beginning.uri,
-                                   .checkpoint_interval_steps = job.checkpoint_interval,
-                                   .checkpoint_uri = job.checkpoints ? "store" : "",
-                                   .validation_interval_steps = job.validation_interval,
-                                   .validation_microbatches = job.validation_microbatches,
-                                   .balance = simulation_.scenario().balance,
-                                   .balance_period = std::chrono::milliseconds(200),
-                                   .regions = {.survive_loss =
-                                                   simulation_.scenario().survive_region_loss},
-                                   .flat_reduce_max = simulation_.scenario().flat_reduce_max,
-                                   .join_lag_max = simulation_.scenario().join_lag_max,
-                                   .mesh = simulation_.scenario().mesh,
-                                   .patience = simulation_.scenario().patience,
-                                   .rules = simulation_.mutations().coordinator},
+      protocol::CoordinatorOptions{
+          .term = term_,
+          .take_over = take_over,
+          .generation = beginning.generation,
+          .replicas = job.replicas,
+          .microbatches = job.microbatches,
+          .max_steps = job.steps,
+          .delayed = job.delayed,
+          .tied_head = job.tied_head,
+          .exact = !job.order_sensitive,
+          .part_sizes = PartSizes(job),
+          .max_grad_norm = job.max_grad_norm,
+          .seed = simulation_.scenario().seed,
+          .audit_fraction = simulation_.scenario().audit_fraction,
+          .audit_seed = MixName(simulation_.scenario().seed, "audits"),
+          .learning_rate = LearningRate,
+          .job_json = "{}",
+          .first_version = beginning.version,
+          .resume_uri = beginning.uri,
+          .checkpoint_interval_steps = job.checkpoint_interval,
+          .checkpoint_uri = job.checkpoints ? "store" : "",
+          .validation_interval_steps = job.validation_interval,
+          .validation_microbatches = job.validation_microbatches,
+          .balance = simulation_.scenario().balance,
+          .balance_period = std::chrono::milliseconds(200),
+          .regions = {.survive_loss = simulation_.scenario().survive_region_loss},
+          .flat_reduce_max = simulation_.scenario().flat_reduce_max,
+          .join_lag_max = simulation_.scenario().join_lag_max,
+          .mesh = simulation_.scenario().mesh,
+          .patience = simulation_.scenario().patience,
+          .rules = simulation_.mutations().coordinator},
       world_.now());
 }
 
@@ -121,7 +121,8 @@ bool TrainerProcess::IsInTwoRegions() const {
   const auto stages = Loads(status);
   return status.state == protocol::JobState::kTraining &&
          std::ranges::all_of(
-             stages, [](const auto& stage) { return protocol::balancing::ReadyCount(stage) > 0; }) &&
+             stages,
+             [](const auto& stage) { return protocol::balancing::ReadyCount(stage) > 0; }) &&
          protocol::DescribeOneRegion(stages).empty();
 }
 

@@ -130,10 +130,9 @@ Result<std::vector<std::vector<std::uint64_t>>> PartSizes(const api::Spec& spec,
   std::vector<std::vector<std::uint64_t>> sizes;
   if (spec.pipeline.shardUpdate == api::ShardUpdate::kNone) return sizes;
   for (std::size_t stage = 0; stage < stages; ++stage) {
-    ASSIGN_OR_RETURN(
-        const model::Layout layout,
-        model::ComputeParameterLayout(spec.model.config, stage, stages, spec.pipeline.boundary,
-                                      spec.model.lora));
+    ASSIGN_OR_RETURN(const model::Layout layout,
+                     model::ComputeParameterLayout(spec.model.config, stage, stages,
+                                                   spec.pipeline.boundary, spec.model.lora));
     sizes.emplace_back();
     for (const model::ParameterSlot& slot : layout.slots) {
       if (slot.group == 0) sizes.back().push_back(slot.count);
@@ -152,10 +151,9 @@ Result<protocol::RegionRule> RegionsOf(const api::Spec& spec, std::size_t stages
   protocol::RegionRule rule{.survive_loss = spec.pipeline.surviveRegionLoss,
                             .boundary_bytes = traffic.forward + traffic.backward};
   for (std::size_t stage = 0; stage < stages; ++stage) {
-    ASSIGN_OR_RETURN(
-        const model::Layout layout,
-        model::ComputeParameterLayout(spec.model.config, stage, stages, spec.pipeline.boundary,
-                                      spec.model.lora));
+    ASSIGN_OR_RETURN(const model::Layout layout,
+                     model::ComputeParameterLayout(spec.model.config, stage, stages,
+                                                   spec.pipeline.boundary, spec.model.lora));
     double elements = 0;
     for (const model::ParameterSlot& slot : layout.slots) {
       elements += static_cast<double>(slot.count);
@@ -178,43 +176,42 @@ Result<Preparation> Prepare(const TrainerOptions& options) {
   const api::Spec& spec = p.job.spec;
   const JobData* data = p.data.get();  // lives as long as the coordinator, in the trainer
   protocol::CoordinatorOptions& coordinator = p.coordinator;
-  coordinator = {.term = options.term,
-                 .take_over = options.term.value > 1,
-                 .replicas = options.replicas,
-                 .microbatches = p.job.microbatches(),
-                 .in_flight = {.most = api::InFlightMax(spec),
-                               .least = api::TasksTogether(spec)},
-                 .max_steps = spec.training.maxSteps,
-                 .delayed = spec.training.overlaps_steps(),
-                 .tied_head = spec.model.trains_tied_head(),
-                 .shared_basis = api::HasTurningBasis(spec.pipeline.boundary),
-                 .exact = spec.training.accumulation == api::Accumulation::kExact,
-                 .part_sizes = {},
-                 .probes = ProbesOf(spec),
-                 .max_grad_norm = spec.training.maxGradNorm,
-                 .seed = spec.training.seed,
-                 .audit_fraction = spec.training.audit.fraction,
-                 .audit_seed = DrawAuditSeed(),
-                 .learning_rate =
-                     [spec](protocol::Step step) {
-                       return optim::LearningRate(step.value, spec.optimizer, spec.schedule,
-                                                  spec.training.maxSteps);
-                     },
-                 .counted_part =
-                     [data](protocol::Step step) { return data->CountedPart(step.value); },
-                 .job_json = api::ToJsonText(p.job, api::Defaults::kLeftOut),
-                 .checkpoint_interval_steps = spec.checkpoint.intervalSteps,
-                 .checkpoint_uri = spec.checkpoint.uri,
-                 // A bucket may come back; a disk that is full stays so.
-                 .last_checkpoint_patience = storage::LocalPath(spec.checkpoint.uri).empty()
-                                                 ? options.storage_patience
-                                                 : Duration::zero(),
-                 .validation_interval_steps = spec.training.validationIntervalSteps,
-                 .validation_microbatches = data->validation_microbatches(),
-                 .validation_counted_part = data->ValidationCountedPart(),
-                 .balance = options.balance,
-                 .keep_workers = options.keep_workers,
-                 .unix_epoch = UnixEpoch()};
+  coordinator = {
+      .term = options.term,
+      .take_over = options.term.value > 1,
+      .replicas = options.replicas,
+      .microbatches = p.job.microbatches(),
+      .in_flight = {.most = api::InFlightMax(spec), .least = api::TasksTogether(spec)},
+      .max_steps = spec.training.maxSteps,
+      .delayed = spec.training.overlaps_steps(),
+      .tied_head = spec.model.trains_tied_head(),
+      .shared_basis = api::HasTurningBasis(spec.pipeline.boundary),
+      .exact = spec.training.accumulation == api::Accumulation::kExact,
+      .part_sizes = {},
+      .probes = ProbesOf(spec),
+      .max_grad_norm = spec.training.maxGradNorm,
+      .seed = spec.training.seed,
+      .audit_fraction = spec.training.audit.fraction,
+      .audit_seed = DrawAuditSeed(),
+      .learning_rate =
+          [spec](protocol::Step step) {
+            return optim::LearningRate(step.value, spec.optimizer, spec.schedule,
+                                       spec.training.maxSteps);
+          },
+      .counted_part = [data](protocol::Step step) { return data->CountedPart(step.value); },
+      .job_json = api::ToJsonText(p.job, api::Defaults::kLeftOut),
+      .checkpoint_interval_steps = spec.checkpoint.intervalSteps,
+      .checkpoint_uri = spec.checkpoint.uri,
+      // A bucket may come back; a disk that is full stays so.
+      .last_checkpoint_patience = storage::LocalPath(spec.checkpoint.uri).empty()
+                                      ? options.storage_patience
+                                      : Duration::zero(),
+      .validation_interval_steps = spec.training.validationIntervalSteps,
+      .validation_microbatches = data->validation_microbatches(),
+      .validation_counted_part = data->ValidationCountedPart(),
+      .balance = options.balance,
+      .keep_workers = options.keep_workers,
+      .unix_epoch = UnixEpoch()};
   ASSIGN_OR_RETURN(coordinator.part_sizes, PartSizes(spec, options.replicas.size()));
   ASSIGN_OR_RETURN(coordinator.regions,
                    RegionsOf(spec, options.replicas.size(), p.job.microbatches()));

@@ -103,11 +103,10 @@ std::vector<StageLoad> Rebalancing::Loads() const {
   // A worker that will come back as a replica of another stage counts as joining it.
   for (const auto& [id, moving] : moving_) {
     if (members_.Has(id)) continue;
-    loads[moving.to.value].replicas.push_back(
-        {.worker = id,
-         .rate = 1 / seconds[moving.to.value],
-         .ready = false,
-         .region = moving.region});
+    loads[moving.to.value].replicas.push_back({.worker = id,
+                                               .rate = 1 / seconds[moving.to.value],
+                                               .ready = false,
+                                               .region = moving.region});
   }
   for (StageLoad& load : loads) KeepPodsApart(members_, &load);
   return loads;
@@ -279,17 +278,15 @@ std::string Rebalancing::Move(const StageMove& move, Turn& turn) {
 
 void Rebalancing::TellOfRegions(Turn& turn) {
   if (!job_.options.regions.survive_loss || job_.phase != Phase::kTraining) return;
-  const bool settles =
-      IsMoving() || std::ranges::any_of(members_.all(), [](const auto& entry) {
-        return entry.second.role() != Role::kReady || entry.second.leave();
-      });
+  const bool settles = IsMoving() || std::ranges::any_of(members_.all(), [](const auto& entry) {
+                         return entry.second.role() != Role::kReady || entry.second.leave();
+                       });
   if (settles) return;
   std::string text = DescribeOneRegion(Loads());
   if (text == one_region_) return;
   one_region_ = std::move(text);
-  turn.Report(EventKind::kRegionsSpread, one_region_.empty()
-                                             ? "every stage has replicas in two regions"
-                                             : one_region_);
+  turn.Report(EventKind::kRegionsSpread,
+              one_region_.empty() ? "every stage has replicas in two regions" : one_region_);
 }
 
 BalanceStatus Rebalancing::Status() const {

@@ -34,8 +34,8 @@ class Rebalancing {
   void OnMovedAway(const Worker& worker, Timepoint now);
   /// The stage for a worker that has none; `held`: the one whose state it holds. Regions go first
   /// (PlaceJoiner). A worker of a pod goes where another pod is alone, or else where the others of
-  /// its pod are, unless they are alone there, or the job would gain so much elsewhere that a worker
-  /// would soon move.
+  /// its pod are, unless they are alone there, or the job would gain so much elsewhere that a
+  /// worker would soon move.
   StageIndex ChooseStage(const WorkerId& worker, std::optional<StageIndex> held = std::nullopt);
   /// Forgets all moves.
   void Clear();
