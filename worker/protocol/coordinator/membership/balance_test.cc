@@ -65,13 +65,10 @@ TEST_F(CoordinatorBalanceTest, AWorkerOfAnotherRegionMovesToAStageInOneRegion) {
   options_.regions.survive_loss = true;
   regions_ = {{"a1", "eu"}, {"a2", "us"}, {"a3", "us"}, {"a4", "us"}, {"b1", "eu"}, {"b2", "us"}};
   StartTraining({4, 2});
-  const auto serves_last = [&](const std::string& name) {
-    for (const auto& worker : coordinator().Status().stages[1].workers) {
-      if (worker.id.value == name) return true;
-    }
-    return false;
-  };
-  ASSERT_TRUE(serves_last("a4") && serves_last("b1"));
+  const JobStatus status = coordinator().Status();
+  std::set<std::string> last;
+  for (const auto& worker : status.stages[1].workers) last.insert(worker.id.value);
+  ASSERT_EQ(last, (std::set<std::string>{"a4", "b1"}));
   Lose("a4");
   Listen();
   Pass(milliseconds(100));
