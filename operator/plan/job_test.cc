@@ -17,8 +17,9 @@ using testing::IsEmpty;
 using testing::Not;
 using testing::SizeIs;
 
-/// All but Admitted.
-constexpr std::size_t kConditionsWithoutQueue = EnumNames<api::ConditionType>::kNames.size() - 1;
+/// Admitted is of jobs in a queue alone, and ClustersConnected of those with pools in other
+/// clusters.
+constexpr std::size_t kConditionsOfAll = EnumNames<api::ConditionType>::kNames.size() - 2;
 
 TEST(TrainerTest, ATrainerWhoseNodeIsLostIsFollowedAtOnceByTheNextTerm) {
   FakeCluster cluster;
@@ -403,7 +404,7 @@ TEST(JobTest, AManifestThatCannotBeRunIsRefusedWithItsReasonsAndNothingIsTouched
   cluster.job.job.reset();
   EXPECT_EQ(cluster.Act(cluster.leader).write, WriteStatus::kLast);
   EXPECT_EQ(cluster.status().state, api::JobState::kRejected);
-  EXPECT_EQ(cluster.status().conditions.size(), kConditionsWithoutQueue);
+  EXPECT_EQ(cluster.status().conditions.size(), kConditionsOfAll);
   EXPECT_THAT(api::FindCondition(cluster.status(), api::ConditionType::kAccepted)->message,
               HasSubstr("8 layers"));
   EXPECT_EQ(cluster.Act(cluster.leader).write, WriteStatus::kNo);
@@ -412,7 +413,7 @@ TEST(JobTest, AManifestThatCannotBeRunIsRefusedWithItsReasonsAndNothingIsTouched
 TEST(JobTest, ConditionsAreThereFromTheFirstVisitAndChangeTheirTimeOnlyWithTheirStatus) {
   FakeCluster cluster;
   cluster.Act(cluster.leader);
-  EXPECT_EQ(cluster.status().conditions.size(), kConditionsWithoutQueue);
+  EXPECT_EQ(cluster.status().conditions.size(), kConditionsOfAll);
   const WallTime first =
       api::FindCondition(cluster.status(), api::ConditionType::kReady)->lastTransitionTime;
   cluster.Advance(20);
