@@ -741,7 +741,7 @@ int Main(int argc, char** argv) {
   }
   for (const auto& [shell, command] : completion_commands) {
     if (!command->parsed()) continue;
-    CompletedCommand program = Describe(app);
+    CompletedCommand program = swarm::Describe(app);
     program.name = "swarmctl";  // kubectl completes its plugins in a way of its own
     std::cout << CompletionScript(shell, program);
   }
