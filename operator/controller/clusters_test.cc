@@ -206,7 +206,7 @@ TEST_F(ControllerOfClustersTest, ItsMetricsSayWhichClustersAreConnected) {
                          [this] { return reachable_.load(); });
   EXPECT_TRUE(west_->Await([&] {
     controller_.LookAtClusters();
-    return Value(Metric::kOperatorClusterConnected) == 1 && west_->All(Pods()).size() == 2;
+    return Value(Metric::kOperatorClusterConnected) == 1 && !west_->All(Pods()).empty();
   })) << "its jobs were woken";
   reachable_ = false;
   EXPECT_EQ(Value(Metric::kOperatorClusterConnected), 0);
