@@ -1,10 +1,13 @@
 """A headless Chromium, driven over a pipe by its DevTools protocol. Needs nothing but Python."""
 
 import base64
+import contextlib
 import json
 import os
+import pathlib
 import select
 import shutil
+import signal
 import subprocess
 import time
 
@@ -30,7 +33,7 @@ class Chromium:
         with (folder / "chromium.log").open("wb") as log:
             self._process = subprocess.Popen(
                 ["bash", "-c", command, find(), folder / "chromium"], stdout=log, stderr=log,
-                pass_fds=(browser_reads, browser_writes))
+                pass_fds=(browser_reads, browser_writes), start_new_session=True)
         os.close(browser_reads)
         os.close(browser_writes)
         self._last, self._unread, self._session = 0, b"", None
@@ -41,14 +44,31 @@ class Chromium:
             self.call(domain + ".enable")
 
     def close(self):
+        """Ends the browser and its helpers, which write to its folder a little longer than it lives."""
         self._process.terminate()
         try:
             self._process.wait(10)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        deadline = time.monotonic() + PATIENCE
+        while self._helpers():
+            assert time.monotonic() < deadline, "Chromium's helpers do not end"
+            time.sleep(0.01)
         os.close(self._to)
         os.close(self._from)
+
+    def _helpers(self):
+        """The processes of the browser's session that still run."""
+        found = []
+        for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
+            with contextlib.suppress(OSError):  # it has ended
+                state, _, _, session = stat.read_text().rpartition(")")[2].split()[:4]
+                if int(session) == self._process.pid and state not in "ZX":
+                    found.append(stat.parent.name)
+        return found
 
     def _receive(self, deadline):
         while b"\0" not in self._unread:
