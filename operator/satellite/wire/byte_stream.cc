@@ -84,9 +84,8 @@ void ByteStream::CallEnded(const Status& why) {
     const std::lock_guard lock(mutex_);
     reason = why_.ok() ? why : why_;
   }
-  const std::shared_ptr<ByteStream> keeps_this = std::move(self_);
-  events_.on_done(reason);
-  events_ = {};  // may own this
+  const Events events = std::move(events_);  // may own this, and this may go in on_done
+  events.on_done(std::move(self_), reason);
 }
 
 std::shared_ptr<ByteStream> DialledByteStream::Dial(std::shared_ptr<grpc::Channel> channel,

@@ -21,14 +21,16 @@ namespace swarm::satellite {
 inline constexpr int kMessageBytesMax = 4 << 20;
 inline constexpr std::size_t kQueuedBytesMax = std::size_t{16} << 20;
 
-/// Thread-safe. Lives until on_done has returned, even if its owner has let it go.
+/// Thread-safe. Lives until on_done, even if its owner has let it go.
 class ByteStream : public std::enable_shared_from_this<ByteStream> {
  public:
   struct Events {
     /// A message has come. The next one is read when `resume` is called, from any thread, or never.
     std::function<void(std::string message, std::function<void()> resume)> on_message;
-    /// The stream has ended; no other event follows.
-    std::function<void(const Status& why)> on_done;
+    /// The stream has ended; no other event follows. Takes over the call's reference. Where this
+    /// end has dialled, do not drop it here: with the last channel gRPC joins the threads on which
+    /// it reacts.
+    std::function<void(std::shared_ptr<ByteStream> stream, const Status& why)> on_done;
   };
 
   virtual ~ByteStream() = default;

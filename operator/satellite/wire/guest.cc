@@ -92,7 +92,7 @@ class Guest {
 
   Status Serve(std::stop_token stop) {
     const auto seen = std::make_shared<enrol::HomeSeen>();
-    std::promise<Status> ended;
+    std::promise<std::pair<std::shared_ptr<ByteStream>, Status>> ended;
     {
       const std::lock_guard lock(mutex_);  // the first message waits for stream_
       stream_ = DialledByteStream::Dial(
@@ -101,11 +101,13 @@ class Guest {
              OnMessage(text);
              resume();
            },
-           [&ended](const Status& why) { ended.set_value(why); }});
+           [&ended](std::shared_ptr<ByteStream> ends, const Status& why) {
+             ended.set_value({std::move(ends), why});
+           }});
     }
     const std::stop_callback closes(stop,
                                     [this] { stream()->Close(Cancelled("the satellite ends")); });
-    const Status why = ended.get_future().get();
+    const auto [ends, why] = ended.get_future().get();
     StopCalls();
     return Explained(why, options_.home, *seen);
   }

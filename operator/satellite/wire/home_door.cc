@@ -47,7 +47,8 @@ class Line : public std::enable_shared_from_this<Line> {
     stream_->Start({[line = shared_from_this()](std::string text, std::function<void()> resume) {
                       line->OnMessage(text, std::move(resume));
                     },
-                    [line = shared_from_this(), on_done = std::move(on_done)](const Status& why) {
+                    [line = shared_from_this(), on_done = std::move(on_done)](
+                        const std::shared_ptr<ByteStream>&, const Status& why) {
                       line->OnDone(why);
                       on_done();
                     }});
@@ -302,8 +303,8 @@ class HomeDoor::Service final : public grpc::CallbackGenericService {
     const auto cluster = reception_->ClusterOf(caller);
     if (!cluster.ok()) {
       LOG_WARN("{} may not serve as a satellite: {}", caller.address, cluster.status().ToString());
-      stream->Start(
-          {[](const std::string&, const std::function<void()>&) {}, [](const Status&) {}});
+      stream->Start({[](const std::string&, const std::function<void()>&) {},
+                     [](const std::shared_ptr<ByteStream>&, const Status&) {}});
       stream->Close(cluster.status());
       return stream.get();
     }
