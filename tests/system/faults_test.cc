@@ -1,6 +1,7 @@
 // Programs that are killed, stopped, told to leave and added during the run: the run computes what
 // the undisturbed run computes, to the last byte, and no program outlives it.
 #include "tests/system/system_test.h"
+#include "worker/protocol/coordinator/options.h"
 
 namespace swarm::tests {
 namespace {

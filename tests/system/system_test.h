@@ -17,8 +17,10 @@
 #include "api/parse.h"
 #include "ctl/chaos/chaos.h"
 #include "ctl/testing/swarmctl_under_test.h"
-#include "tests/swarm/local_swarm.h"
+#include "tests/swarm/tiny_job.h"
 #include "worker/checkpoint/checkpoint.h"
+#include "worker/storage/storage.h"
+#include "worker/trainer/reference.h"
 
 namespace swarm::tests {
 
