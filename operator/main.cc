@@ -8,6 +8,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -48,6 +49,7 @@ struct Flags {
   std::string lease_namespace, lease_name = "swarm-operator";
   std::string metrics_listen = "0.0.0.0:8080", health_listen = "0.0.0.0:8081";
   std::string satellites_listen, satellite_token_file;
+  std::map<std::string, std::string> gateways;
   bool satellite = false;
   int satellite_orphan_hours = 24;
   std::string page_listen;
@@ -99,6 +101,23 @@ void AddFlags(CLI::App& app, Flags* flags) {
   app.add_option("--satellites-listen", flags->satellites_listen,
                  "host:port at which the operators of other clusters reach this one, so that jobs"
                  " may have pods there (default: none)");
+  app.add_option_function<std::vector<std::string>>(
+         "--gateway",
+         [flags](const std::vector<std::string>& texts) {
+           for (const std::string& text : texts) {
+             const std::size_t equals = text.find('=');
+             const bool whole = equals != text.npos && equals > 0 && equals + 1 < text.size();
+             if (!whole || text.rfind(':') < equals || text.rfind(':') == text.npos) {
+               throw CLI::ValidationError(
+                   "--gateway", text + " is not CLUSTER=HOST:PORT, as west=gw.example:7443");
+             }
+             flags->gateways[text.substr(0, equals)] = text.substr(equals + 1);
+           }
+         },
+         "CLUSTER=HOST:PORT at which the gateway of a cluster is reached from the other clusters;"
+         " that of this one is called home; may be repeated (default: pods of all clusters reach"
+         " each other's addresses)")
+      ->allow_extra_args(false);
   auto* satellite = app.add_flag("--satellite", flags->satellite,
                                  "Have no jobs, but make the pods in this cluster of jobs that are "
                                  "in another one, which a"
@@ -269,7 +288,7 @@ class Operator {
     options.informers = {{flags.namespaces.begin(), flags.namespaces.end()},
                          MayReadNodes(flags, client)};
     options.reconcilers = flags.workers;
-    options.pods = {flags.worker_image, flags.worker_platform};
+    options.pods = {flags.worker_image, flags.worker_platform, flags.gateways};
     options.instance = HostName();
     return options;
   }

@@ -32,7 +32,7 @@ debian=(
 minor=$({ cargo --version 2>/dev/null || true; } | awk '{split($2, at, "."); print at[1] == 1 ? at[2] : 0}')
 [ "${minor:-0}" -ge 85 ] || debian+=(cargo-web rustc-web)
 tests=${SWARM_DEPS_TESTS:-0}
-[ "$tests" = 1 ] && debian+=(chromium prometheus curl git fish iperf3 iproute2 nftables procps python3-venv
+[ "$tests" = 1 ] && debian+=(chromium prometheus curl git fish haproxy iperf3 iproute2 nftables procps python3-venv
   sentencepiece zsh)
 [ "${SWARM_DEPS_CUDA:-0}" = 1 ] && debian+=(patchelf)
 [ "${SWARM_DEPS_DIST:-0}" = 1 ] && debian+=(binutils debootstrap patchelf)

@@ -48,6 +48,10 @@ std::string SharedIdentityName(PodRole role, std::uint64_t number) {
   return role == PodRole::kTrainer ? kTrainerRole : "w" + std::to_string(number);
 }
 
+std::string WorkerHost(const std::string& ns, const std::string& job, const std::string& pod) {
+  return pod + "." + WorkersServiceName(job) + "." + ns + ".svc";
+}
+
 std::string TrainerAddress(const std::string& ns, const std::string& job) {
   return TrainerServiceName(job) + "." + ns + ".svc:" + std::to_string(kWirePort);
 }

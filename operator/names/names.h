@@ -95,6 +95,11 @@ std::string SharedIdentityName(PodRole role, std::uint64_t number);
 /// Reads the number in a label, as std::to_string wrote it. None: the text is not such a number.
 std::optional<std::uint64_t> ParseNumber(std::string_view text);
 
+/// The cluster of the SwarmJobs, beside those of satellites.
+inline constexpr const char* kHomeCluster = "home";
+
+/// The name of a pod of workers in its cluster, which a gateway looks up there.
+std::string WorkerHost(const std::string& ns, const std::string& job, const std::string& pod);
 /// host:port at which the workers of a job, and the operator, reach its trainer.
 std::string TrainerAddress(const std::string& ns, const std::string& job);
 

@@ -7,6 +7,7 @@
 // (containers, env, volumes, mounts by path) are merged item by item.
 #pragma once
 
+#include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
@@ -23,6 +24,9 @@ struct PodOptions {
   /// What worker_image is for, OS/ARCHITECTURE: its pods go to such nodes, unless the template or
   /// the pool selects others. Empty: not known.
   std::string worker_platform;
+  /// host:port at which each cluster's gateway is reached from the other clusters; that of the
+  /// jobs' own is called kHomeCluster. Clusters that are not named have none.
+  std::map<std::string, std::string> gateways;
 };
 
 /// All builders require that `view.errors` is empty. The pods prefer other nodes than those that

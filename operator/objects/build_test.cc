@@ -150,6 +150,42 @@ TEST(BuildTest, AJobThatHasBegunKeepsItsImage) {
   }
 }
 
+TEST(BuildTest, AWorkerIsToldTheGatewayOfItsClusterAndThatOfAFarTrainer) {
+  const JobView view = JobWith(
+      R"({"workers": {"pools": [{"name": "here"}, {"name": "there", "cluster": "west"}]}})");
+  PodOptions options = kOptions;
+  const auto worker = [&](const std::string& pool) {
+    const auto& pools = view.job.spec.workers.pools;
+    return Pod(BuildWorkerPod(view, 7, pools[pool == "here" ? 0 : 1], options));
+  };
+  const auto told = [&](const json& pod) {
+    std::map<std::string, std::string> variables;
+    for (const json& each : Container(pod)["env"]) {
+      if (each.contains("value")) variables[each["name"]] = each["value"];
+    }
+    return variables;
+  };
+  EXPECT_TRUE(told(worker("here")).empty()) << "the networks of the clusters are one";
+
+  options.gateways = {{"home", "home.example:7444"}, {"west", "west.example:443"}};
+  EXPECT_EQ(told(worker("here")),
+            (std::map<std::string, std::string>{
+                {"SWARM_CLUSTER", "home"},
+                {"SWARM_GATEWAY", "home.example:7444/tiny-w7.tiny-workers.team.svc"}}));
+  const json there = worker("there");
+  EXPECT_EQ(told(there),
+            (std::map<std::string, std::string>{
+                {"SWARM_CLUSTER", "west"},
+                {"SWARM_GATEWAY", "west.example:443/tiny-w7.tiny-workers.team.svc"},
+                {"SWARM_TRAINER_GATEWAY", "home.example:7444/tiny-trainer.team.svc"}}));
+  EXPECT_EQ(there["spec"]["hostname"], "tiny-w7");
+  EXPECT_EQ(there["spec"]["subdomain"], "tiny-workers");
+
+  options.gateways.erase("west");
+  EXPECT_EQ(told(worker("there")).count("SWARM_GATEWAY"), 0u) << "its own cluster has none";
+  EXPECT_FALSE(worker("there")["spec"].contains("subdomain"));
+}
+
 TEST(BuildTest, PodsPreferOtherNodesThanThoseThatTheirJobAvoids) {
   const char* const preferred = "preferredDuringSchedulingIgnoredDuringExecution";
   JobView view = JobWith(R"({"workers": {"template": {"spec": {"affinity": {"nodeAffinity": {

@@ -1,6 +1,7 @@
 // The two pods of build.h.
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "operator/names/names.h"
 #include "operator/objects/build.h"
@@ -62,7 +63,12 @@ json Mount(const char* volume, const char* path, bool read_only) {
 // As the job has them.
 PodOptions OptionsFor(const JobView& view, const PodOptions& options) {
   const api::ImageStatus& image = view.status.image;
-  return image.name.empty() ? options : PodOptions{image.name, image.platform};
+  PodOptions of_job = options;
+  if (!image.name.empty()) {
+    of_job.worker_image = image.name;
+    of_job.worker_platform = image.platform;
+  }
+  return of_job;
 }
 
 // The lowest layer, which a template may change. It satisfies the restricted Pod Security Standard.
@@ -331,6 +337,30 @@ Result<json> WantedWorkerPod(const api::Spec& spec, const Role& role, const api:
   return pod;
 }
 
+// Tells a worker the gateways of its cluster and of the trainer's, as far as there are any. In the
+// environment, because programs of the version before do not know the flags.
+void UseGateways(const JobView& view, const Role& role, const std::string& cluster,
+                 const std::map<std::string, std::string>& gateways, json* pod) {
+  if (gateways.empty()) return;
+  const auto& [ns, job] = std::tie(view.ns, view.name);
+  json& env = MainContainer(*pod)["env"];
+  const auto tell = [&env](const char* name, const std::string& value) {
+    env.push_back({{"name", name}, {"value", value}});
+  };
+  tell("SWARM_CLUSTER", cluster);
+  if (const auto own = gateways.find(cluster); own != gateways.end()) {
+    tell("SWARM_GATEWAY", own->second + "/" + names::WorkerHost(ns, job, role.pod));
+    // The names by which the cluster's DNS knows the pod.
+    (*pod)["spec"]["hostname"] = role.pod;
+    (*pod)["spec"]["subdomain"] = names::WorkersServiceName(job);
+  }
+  const auto home = gateways.find(names::kHomeCluster);
+  if (cluster != names::kHomeCluster && home != gateways.end()) {
+    const std::string trainer = names::TrainerAddress(ns, job);
+    tell("SWARM_TRAINER_GATEWAY", home->second + "/" + trainer.substr(0, trainer.rfind(':')));
+  }
+}
+
 }  // namespace
 
 PodShares SharesOfPod(const api::Spec& spec, const api::Pool& pool) {
@@ -368,6 +398,8 @@ Result<json> BuildWorkerPod(const JobView& view, std::uint64_t ordinal, const ap
        {{"name", "SWARM_REGION"},
         {"valueFrom",
          {{"fieldRef", {{"fieldPath", "metadata.labels['topology.kubernetes.io/region']"}}}}}}});
+  UseGateways(view, role, pool.cluster.empty() ? names::kHomeCluster : pool.cluster,
+              options.gateways, &required);
   WorkerFlags flags = CommonFlags(view);
   flags.role = WorkerRole::kStage;
   flags.id = role.pod;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "api/format/enum_names.h"
+#include "operator/names/names.h"
 #include "operator/plan/report.h"
 
 namespace swarm::plan {
@@ -97,7 +98,7 @@ std::string Share(const std::string& name, const WorkerCount& count) {
 /// "home 2/2, west 1/2 (away)".
 std::string InWords(const WorkerCount& home, const std::vector<ClusterStatus>& clusters) {
   if (clusters.empty()) return "";
-  std::string words = Share("home", home);
+  std::string words = Share(names::kHomeCluster, home);
   for (const ClusterStatus& each : clusters) {
     words += ", " + Share(each.name, {each.replicas, each.readyReplicas});
     if (each.state == ClusterState::kAway) words += " (away)";

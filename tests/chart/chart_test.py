@@ -211,7 +211,7 @@ class Operator(unittest.TestCase):
             self.skipTest("no --operator PROGRAM")
         known = subprocess.run([PROGRAM, "--help"], capture_output=True, text=True, check=True).stdout
         for values in ({"watchNamespaces": ["training"]}, {"satellites.enabled": True},
-                       {"satellite.enabled": True, "satellite.token": "sj1_a"}):
+                       {"satellite.enabled": True, "satellite.token": "sj1_a"}, {"gateways.home": "gw.example:7444"}):
             for argument in self.pod(values)["containers"][0]["args"]:
                 self.assertRegex(known, re.escape(argument.split("=")[0]) + r"\b")
 
@@ -266,6 +266,47 @@ class Satellites(unittest.TestCase):
             render({**self.SATELLITE, "watchNamespaces": ["training"], "rbac.nodes": False})
         with self.assertRaisesRegex(AssertionError, "is that of their own cluster"):
             render({**self.SATELLITE, "page.enabled": True})
+
+
+class Gateways(unittest.TestCase):
+    HOME = {"gateway.enabled": True, "gateways": {"home": "203.0.113.9:7444", "west": "gw.west.example:443"}}
+
+    def test_a_gateway_has_a_service_and_the_configuration_that_is_tested(self):
+        objects = render({**self.HOME, "gateway.service.port": 443})
+        service = objects["Service", "swarm-swarm-operator-gateway"]["spec"]
+        self.assertEqual((service["type"], service["ports"][0]["port"]), ("LoadBalancer", 443))
+        pod = objects["Deployment", "swarm-swarm-operator-gateway"]["spec"]["template"]
+        container = pod["spec"]["containers"][0]
+        self.assertEqual(service["selector"].items() & pod["metadata"]["labels"].items(), service["selector"].items())
+        operator = objects["Deployment", "swarm-swarm-operator"]["spec"]
+        self.assertFalse(operator["selector"]["matchLabels"].items() <= pod["metadata"]["labels"].items())
+        self.assertEqual(objects["ConfigMap", "swarm-swarm-operator-gateway"]["data"]["gateway.cfg"].strip(),
+                         (CHART / "files/gateway.cfg").read_text(encoding="utf-8").strip())
+        self.assertFalse(pod["spec"]["automountServiceAccountToken"])
+        self.assertEqual(container["image"], "haproxy:2.8")
+        environment = {each["name"]: each["value"] for each in container["env"]}
+        self.assertEqual(environment["SWARM_GATEWAY_NAMESPACES"], "[a-z0-9-]+")
+        self.assertFalse([key for key in render() if "gateway" in key[1]])
+
+    def test_it_leads_to_the_namespaces_of_jobs_only(self):
+        objects = render({**self.HOME, "watchNamespaces": ["one", "two"]})
+        container = objects["Deployment", "swarm-swarm-operator-gateway"]["spec"]["template"]["spec"]["containers"][0]
+        self.assertIn({"name": "SWARM_GATEWAY_NAMESPACES", "value": "(?:one|two)"}, container["env"])
+
+    def test_home_tells_pods_of_all_gateways(self):
+        objects = render({"gateways": self.HOME["gateways"]})
+        arguments = objects["Deployment", "swarm-swarm-operator"]["spec"]["template"]["spec"]["containers"][0]["args"]
+        self.assertIn("--gateway=home=203.0.113.9:7444", arguments)
+        self.assertIn("--gateway=west=gw.west.example:443", arguments)
+
+    def test_what_does_not_go_together_is_refused(self):
+        with self.assertRaisesRegex(AssertionError, "say at which host:port the other clusters reach the gateway"):
+            render({"gateway.enabled": True})
+        with self.assertRaisesRegex(AssertionError, "tells pods which gateways there are"):
+            render({"satellite.enabled": True, "gateways.home": "a:1"})
+        with self.assertRaisesRegex(AssertionError, "gateways"):
+            render({"gateways.home": "without-port"})
+        self.assertTrue(render({"satellite.enabled": True, "gateway.enabled": True}))
 
 
 class Rights(unittest.TestCase):

@@ -88,6 +88,17 @@ void VisitOptions(Flags& flags, Visitor& visit) {
   visit.Group("stage");
   visit("--id", flags.id, "Name of this worker, unique in the job");
   visit("--trainer", flags.trainer, "host:port of the trainer");
+  // These three by the environment, too: programs of the version before do not know them.
+  visit("--trainer-gateway", flags.trainer_gateway,
+        "HOST:PORT/NAME of the gateway before the trainer, if that is in another cluster: the name"
+        " by which the gateway knows the trainer (default: none)");
+  visit.Environment("SWARM_TRAINER_GATEWAY");
+  visit("--cluster", flags.cluster, "Workers of the same cluster reach each other directly");
+  visit.Environment("SWARM_CLUSTER");
+  visit("--gateway", flags.gateway,
+        "HOST:PORT/NAME of the gateway by which workers of other clusters reach this one, and its"
+        " name there (default: none)");
+  visit.Environment("SWARM_GATEWAY");
   visit("--threads", flags.threads, Range{1, 1024}, "Compute threads");
   visit("--trainer-patience", flags.trainer_patience, Range{1, 1'000'000},
         "Seconds to wait for the next trainer while there is none");
@@ -286,6 +297,10 @@ Status CheckRequired(const WorkerFlags& flags) {
   if (flags.role == WorkerRole::kStage && (flags.id.empty() || flags.trainer.empty())) {
     return InvalidArgument("--role=stage needs --id and --trainer");
   }
+  for (const std::string& gateway : {flags.gateway, flags.trainer_gateway}) {
+    if (gateway.empty()) continue;
+    RETURN_IF_ERROR(ParseGateway(gateway).status());
+  }
   if (!flags.plaintext &&
       (flags.tls_ca.empty() || flags.tls_cert.empty() || flags.tls_key.empty())) {
     return InvalidArgument("give --tls-ca, --tls-cert and --tls-key, or --plaintext");
@@ -303,6 +318,18 @@ Status CheckDevice(const std::string& name) {
   return InvalidArgument("'" + name +
                          "' is no device: write cpu, or cuda:N with the number of a"
                          " GPU");
+}
+
+Result<protocol::Address> ParseGateway(const std::string& text) {
+  const std::size_t slash = text.find('/');
+  const std::string dial = text.substr(0, slash);
+  const bool has_port = dial.rfind(':') != dial.npos && dial.rfind(':') + 1 < dial.size();
+  if (slash == text.npos || slash + 1 == text.size() || !has_port || dial.front() == ':') {
+    return InvalidArgument("'" + text +
+                           "' is no gateway: write HOST:PORT/NAME, NAME being that by which the"
+                           " gateway knows who is behind it");
+  }
+  return protocol::Address{"global", dial, text.substr(slash + 1)};
 }
 
 Result<std::vector<std::string>> ParseDevices(const std::string& list) {

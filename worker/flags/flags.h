@@ -10,6 +10,7 @@
 
 #include "base/status.h"
 #include "worker/protocol/balance/balance.h"
+#include "worker/protocol/messages/control.h"
 
 namespace swarm {
 
@@ -52,6 +53,8 @@ struct WorkerFlags {
   // Of a worker.
   std::string id;       ///< required
   std::string trainer;  ///< host:port; required
+  /// How it reaches the trainer if that is in another cluster (ParseGateway); empty: as `trainer`.
+  std::string trainer_gateway;
   int threads = 1;
   int trainer_patience = 3600;       ///< seconds to wait for a trainer while there is none
   std::string device = "cpu";        ///< or "cuda:N"
@@ -60,6 +63,8 @@ struct WorkerFlags {
   std::uint64_t pod_memory = 0;      ///< inherited descriptor (net/pod/pod_memory.h); 0: none
   std::uint64_t pod_worker = 0;      ///< this one's number among those of `pod_memory`
   std::string region = "local";
+  std::string cluster = "local";  ///< workers of one reach each other's own addresses
+  std::string gateway;  ///< how workers of other clusters reach it (ParseGateway); empty: as others
   int drain_seconds = 25;           ///< from SIGTERM to the end of the program
   std::uint64_t memory = 0;         ///< bytes of the machine's that it may use; 0: all
   std::uint64_t memory_budget = 0;  ///< bytes beside its state; 0: as the job says
@@ -70,6 +75,9 @@ struct WorkerFlags {
 
 /// Whether `name` is that of a device: "cpu" or "cuda:N". Errors: kInvalidArgument.
 Status CheckDevice(const std::string& name);
+/// Reads "HOST:PORT/NAME": a gateway, and the name by which it knows who is behind it (SNI).
+/// Errors: kInvalidArgument.
+Result<protocol::Address> ParseGateway(const std::string& text);
 /// Reads "cuda:0,cuda:1". Errors: kInvalidArgument (none; one that is no device).
 Result<std::vector<std::string>> ParseDevices(const std::string& list);
 

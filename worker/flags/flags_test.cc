@@ -76,6 +76,7 @@ TEST(WorkerFlagsTest, EveryOptionIsReadAsItWasWritten) {
                         .page_address_file = "a folder/page",
                         .id = "w7",
                         .trainer = "trainer:7000",
+                        .trainer_gateway = "home.example:7444/job-trainer.team.svc",
                         .threads = 1024,
                         .trainer_patience = 1,
                         .device = "cuda:3",
@@ -83,6 +84,8 @@ TEST(WorkerFlagsTest, EveryOptionIsReadAsItWasWritten) {
                         .pod_memory = 5,
                         .pod_worker = 3,
                         .region = "eu-west, north",
+                        .cluster = "west",
+                        .gateway = "[fd00::7]:7444/job-w7.job-workers.team.svc",
                         .drain_seconds = 86400,
                         .memory = 1ull << 41,
                         .memory_budget = 1ull << 40,
@@ -99,6 +102,21 @@ TEST(WorkerFlagsTest, EveryOptionIsReadAsItWasWritten) {
   }
   EXPECT_EQ(ToArguments(all).size(), options - 3)
       << "all but --version, --completion and --devices";
+}
+
+TEST(WorkerFlagsTest, AGatewayIsAnAddressAndAName) {
+  const auto gateway = ParseGateway("west.example:7444/job-w7.job-workers.team.svc");
+  ASSERT_TRUE(gateway.ok()) << gateway.status().ToString();
+  EXPECT_EQ(*gateway,
+            (protocol::Address{"global", "west.example:7444", "job-w7.job-workers.team.svc"}));
+  for (const char* text : {"", "/", "west.example:7444", "west.example:7444/", "west.example/name",
+                           "west.example:/name", ":7444/name"}) {
+    EXPECT_EQ(ParseGateway(text).status().code(), StatusCode::kInvalidArgument) << text;
+  }
+  WorkerFlags flags = Stage();
+  flags.gateway = "west.example";
+  const auto read = ParseWorkerFlags(ToArguments(flags));
+  EXPECT_THAT(read.status().message(), HasSubstr("write HOST:PORT/NAME"));
 }
 
 TEST(WorkerFlagsTest, TheEnvironmentTellsTheRegionOfAPodThatKnowsIt) {

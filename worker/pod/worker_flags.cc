@@ -16,6 +16,13 @@ std::string WithPort(const std::string& address, std::size_t more) {
   return address.substr(0, colon + 1) + std::to_string(port + more);
 }
 
+/// HOST:PORT/NAME: the gateway takes a number before the name for ports behind the pod's first.
+std::string BehindGateway(const std::string& gateway, std::size_t index) {
+  const std::size_t slash = gateway.find('/');
+  if (slash == gateway.npos || index == 0) return gateway;
+  return gateway.substr(0, slash + 1) + std::to_string(index) + "." + gateway.substr(slash + 1);
+}
+
 }  // namespace
 
 std::string WorkerName(const WorkerFlags& pod, std::size_t index) {
@@ -30,6 +37,7 @@ WorkerFlags WorkerOf(const WorkerFlags& pod, std::size_t index, std::uint64_t me
   if (pod.pod.empty()) flags.pod = pod.id;
   flags.listen = WithPort(pod.listen, index);
   flags.advertise = WithPort(pod.advertise, index);
+  flags.gateway = BehindGateway(pod.gateway, index);
   if (!pod.metrics_listen.empty()) {
     const std::size_t colon = pod.metrics_listen.rfind(':');
     flags.metrics_listen =

@@ -28,6 +28,14 @@ TEST(PodFlagsTest, EachWorkerHasADeviceANameAndPortsOfItsOwn) {
   EXPECT_EQ(WorkerOf(Pod(), 1, 300), expected);
 }
 
+TEST(PodFlagsTest, AGatewayKnowsEachWorkerByANumberBeforeTheName) {
+  WorkerFlags pod = Pod();
+  EXPECT_EQ(WorkerOf(pod, 1, 300).gateway, "");
+  pod.gateway = "west.example:7444/job-w3.job-workers.team.svc";
+  EXPECT_EQ(WorkerOf(pod, 0, 300).gateway, pod.gateway);
+  EXPECT_EQ(WorkerOf(pod, 2, 300).gateway, "west.example:7444/2.job-w3.job-workers.team.svc");
+}
+
 TEST(PodFlagsTest, APortThatTheSystemChoosesStaysSo) {
   WorkerFlags pod = Pod();
   pod.listen = "127.0.0.1:0";

@@ -6,6 +6,14 @@
 
 namespace swarm::protocol {
 
+std::vector<Address> WaysTo(const Member& member, const std::string& cluster) {
+  std::vector<Address> ways = member.addresses;
+  const bool same = member.cluster == cluster;
+  std::ranges::stable_partition(
+      ways, [same](const Address& address) { return (address.scope == "cluster") == same; });
+  return ways;
+}
+
 const Member* FindMember(const Roster& roster, const WorkerId& id) {
   const auto found = std::ranges::lower_bound(roster.members, id, {}, &Member::id);
   return found != roster.members.end() && found->id == id ? &*found : nullptr;

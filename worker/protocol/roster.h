@@ -21,6 +21,11 @@ inline bool IsDialler(const Member& self, const Member& peer) {
   return self.id < peer.id;
 }
 
+/// The addresses of `member` in the order in which a worker of `cluster` tries them. One of the
+/// same cluster is tried at its own address first. One of another cluster is tried by its gateway
+/// first, if it has one: its own address may be that of another pod here.
+std::vector<Address> WaysTo(const Member& member, const std::string& cluster);
+
 /// Null: not in the roster. O(log n).
 const Member* FindMember(const Roster& roster, const WorkerId& id);
 

@@ -41,6 +41,18 @@ TEST(RosterTest, OfTwoNeighboursOneDialsAndWhoeverHasNoAddressDoes) {
   EXPECT_TRUE(IsDialler(b, a));
 }
 
+TEST(RosterTest, AWorkerOfAnotherClusterIsTriedByItsGatewayFirst) {
+  const Address own{"cluster", "10.0.0.7:7000", ""};
+  const Address gateway{"global", "west.example:7443", "tiny-w7.tiny-workers.team.svc"};
+  Member west = MemberOf("tiny-w7");
+  west.cluster = "west";
+  west.addresses = {own, gateway};
+  EXPECT_EQ(WaysTo(west, "west"), (std::vector{own, gateway}));
+  EXPECT_EQ(WaysTo(west, "home"), (std::vector{gateway, own}));
+  west.addresses = {own};
+  EXPECT_EQ(WaysTo(west, "home"), (std::vector{own})) << "the networks are one";
+}
+
 TEST(RosterTest, ChangesOneAfterTheOtherGiveTheRosterOfTheLastEpoch) {
   Rng rng(1);
   std::map<WorkerId, Member> truth;

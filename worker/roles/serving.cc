@@ -21,6 +21,7 @@ net::GrpcOptions EndpointOptions(const WorkerFlags& flags, const protocol::Worke
                            .plaintext = flags.plaintext,
                            .revoked_file = flags.revoked_file};
   if (flags.listen == kDialOnly) options.listen.clear();
+  if (!flags.gateway.empty()) options.gateway = *ParseGateway(flags.gateway);  // it was checked
   if (!flags.plaintext) options.tls = net::TlsFiles{flags.tls_ca, flags.tls_cert, flags.tls_key};
   return options;
 }

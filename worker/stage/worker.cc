@@ -376,7 +376,11 @@ void Worker::SendFetch(const WorkerId& to, const protocol::Fetch& fetch) {
   Send(to, Lane::kData, fetch, {});
 }
 
-void Worker::Meet(const protocol::Member& donor) { endpoint_->Know(donor.id, donor.addresses); }
+void Worker::Meet(const protocol::Member& donor) { endpoint_->Know(donor.id, WaysTo(donor)); }
+
+std::vector<protocol::Address> Worker::WaysTo(const protocol::Member& peer) const {
+  return protocol::WaysTo(peer, options_.cluster);
+}
 
 void Worker::OnCopyFailed(const Status& why) {
   Stop(Status(StatusCode::kAborted, "the state cannot be copied: " + why.message()));
@@ -450,17 +454,17 @@ void Worker::Meet(const std::vector<protocol::Member>& members) {
   for (const protocol::Member& member : members) {
     if (peers_.Readmit(member.id)) reducing_.Expect(member.id);
     if (member.id != options_.id && !neighbours_.Has(member.id)) {
-      endpoint_->Know(member.id, member.addresses);
+      endpoint_->Know(member.id, WaysTo(member));
     }
   }
   const protocol::Member self{.id = options_.id, .addresses = endpoint_->addresses()};
   for (const WorkerId& id : change.came) {
     const protocol::Member& peer = *FindMember(roster, id);
-    if (IsDialler(self, peer)) endpoint_->Connect(id, peer.addresses);
+    if (IsDialler(self, peer)) endpoint_->Connect(id, WaysTo(peer));
   }
   for (const WorkerId& id : change.gone) {
     const protocol::Member* member = FindMember(roster, id);
-    if (member != nullptr) endpoint_->Know(id, member->addresses);
+    if (member != nullptr) endpoint_->Know(id, WaysTo(*member));
   }
 }
 

@@ -114,6 +114,7 @@ class Worker : public net::EndpointHandler, private LoaderHost, private RunnerHo
   /// These members may be reached from now on: connections to neighbours are kept open, others are
   /// made when there is something to send.
   void Meet(const std::vector<protocol::Member>& members);
+  std::vector<protocol::Address> WaysTo(const protocol::Member& peer) const;
   /// Sends the beats that are due, and reports the neighbours that are not heard.
   void TendNeighbours(Timepoint now);
   void HandleDetours(const protocol::Detours& detours);
@@ -149,7 +150,7 @@ class Worker : public net::EndpointHandler, private LoaderHost, private RunnerHo
   protocol::LinkReports link_reports_;
   Timepoint next_beat_{};
   std::optional<Timepoint> leave_by_;
-  protocol::Term term_;  // promised; it outlives the replica
+  protocol::Term term_;                    // promised; it outlives the replica
   std::shared_ptr<const KeptState> kept_;  // offered until it has a part in the job
   std::optional<api::SwarmJob> job_;
   protocol::Welcome welcome_;                     // of the replica that is served, or loaded

@@ -82,6 +82,7 @@ class GrpcEndpoint::Core final : public StreamOwner,
       dial = options_.listen.substr(0, options_.listen.rfind(':') + 1) + std::to_string(port);
     }
     addresses_ = {{options_.scope, dial, ""}};
+    if (options_.gateway) addresses_.push_back(*options_.gateway);
     return Status();
   }
 

@@ -41,8 +41,9 @@ struct GrpcOptions {
   /// host:port that others dial; an IPv6 address may lack its brackets. Empty: `listen` with its
   /// real port.
   std::string advertise;
-  std::string scope = "cluster";  ///< where that address is valid: "cluster" or "global"
-  std::string job;                ///< UID; peers of another job are refused
+  std::string scope = "cluster";             ///< where that address is valid: "cluster" or "global"
+  std::optional<protocol::Address> gateway;  ///< another way to this endpoint; none: there is none
+  std::string job;                           ///< UID; peers of another job are refused
 
   std::optional<TlsFiles> tls;    ///< needed, or
   std::optional<TlsPem> tls_pem;  ///< this, unless
