@@ -167,6 +167,7 @@ static void Describe(Archive& a, Boundary& boundary) {
 template <typename Archive>
 static void Describe(Archive& a, PipelineMemory& memory) {
   a.Quantity("host", memory.host);
+  a.Quantity("device", memory.device);
   a.Field("scratch", memory.scratch);
 }
 
@@ -212,6 +213,10 @@ static void Describe(Archive& a, Machine& machine) {
   a.Field("memoryGiB", machine.memoryGiB);
   a.Field("deviceMemoryGiB", machine.deviceMemoryGiB);
   a.Field("diskMBps", machine.diskMBps);
+  a.Field("toDeviceMBps", machine.toDeviceMBps);
+  a.Field("fromDeviceMBps", machine.fromDeviceMBps);
+  a.Field("memoryMBps", machine.memoryMBps);
+  a.Field("updateMillions", machine.updateMillions);
   a.Field("uploadMbps", machine.uploadMbps);
   a.Field("downloadMbps", machine.downloadMbps);
   a.Field("dollarsPerHour", machine.dollarsPerHour);

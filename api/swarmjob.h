@@ -308,7 +308,9 @@ enum class ShardUpdate { kNone, kMoments };
 /// What a worker with Residency::kSwap has for its stage.
 struct PipelineMemory {
   std::uint64_t host = 0;  ///< bytes of memory; 0: half of what the machine has
-  std::string scratch;     ///< a folder on a local disk; empty: that for temporary files
+  std::uint64_t device =
+      0;  ///< bytes for segments where they are computed; 0: half of what is free on the device
+  std::string scratch;  ///< a folder on a local disk; empty: that for temporary files
   bool operator==(const PipelineMemory&) const = default;
 };
 
@@ -350,6 +352,10 @@ struct Machine {
   double memoryGiB = 0;
   double deviceMemoryGiB = 0;
   double diskMBps = 0;
+  double toDeviceMBps = 0;    ///< from the memory of the host to the device's
+  double fromDeviceMBps = 0;  ///< and back
+  double memoryMBps = 0;      ///< copies within the memory of the host
+  double updateMillions = 0;  ///< 10^6 parameters a second that the host updates
   double uploadMbps = 0;
   double downloadMbps = 0;
   double dollarsPerHour = 0;

@@ -270,10 +270,12 @@ void JudgeSwap(Judge& judge, const Spec& spec) {
   if (pipeline.residency != Residency::kSwap) {
     const std::string what = "has no meaning without residency Swap";
     judge.Expect(pipeline.memory.host == 0, memory + "host", what, "leave it out");
+    judge.Expect(pipeline.memory.device == 0, memory + "device", what, "leave it out");
     judge.Expect(pipeline.memory.scratch.empty(), memory + "scratch", what, "leave it out");
     return;
   }
   judge.Range(memory + "host", pipeline.memory.host, std::uint64_t{0}, kMemoryMax);
+  judge.Range(memory + "device", pipeline.memory.device, std::uint64_t{0}, kMemoryMax);
   judge.Expect(pipeline.memory.scratch.empty() || pipeline.memory.scratch.starts_with('/'),
                memory + "scratch", "is not an absolute path", "a folder on a local disk");
   const std::string why = ": residency Swap does nothing else yet";
@@ -494,12 +496,16 @@ std::vector<FieldError> ValidateFit(const SwarmJob& job) {
                "spec.pipeline.stages", "is " + Text(spec.pipeline.stages),
                "1: with stepMode Local, the first and the last stage cannot share the embedding"
                " (tie_word_embeddings) yet");
-  const std::uint64_t host = spec.pipeline.memory.host;
-  if (spec.pipeline.residency == Residency::kSwap && host > 0 && layers > 0) {
+  if (spec.pipeline.residency == Residency::kSwap && layers > 0) {
     const std::uint64_t needed = LeastSwapMemory(job);
-    judge.Expect(host >= needed, "spec.pipeline.memory.host", "is " + Text(host),
-                 "at least " + Text(needed) +
-                     ": the largest of a layer, the embedding and the head must fit twice");
+    const PipelineMemory& memory = spec.pipeline.memory;
+    for (const auto& [name, bytes] :
+         {std::pair("host", memory.host), std::pair("device", memory.device)}) {
+      judge.Expect(bytes == 0 || bytes >= needed, std::string("spec.pipeline.memory.") + name,
+                   "is " + Text(bytes),
+                   "at least " + Text(needed) +
+                       ": the largest of a layer, the embedding and the head must fit twice");
+    }
   }
   // Data that are token ids already do not use the tokenizer.
   const TokenizerKind kind = spec.model.tokenizer.kind;

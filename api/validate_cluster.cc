@@ -139,11 +139,18 @@ void JudgeTemplate(Judge& judge, const std::string& path, const RawJson& raw) {
 void JudgeMachine(Judge& judge, const std::string& path, const Machine& machine) {
   constexpr double kMost = 1e9;
   judge.Positive(path + ".teraflops", machine.teraflops, kMost);
-  const std::pair<const char*, double> others[] = {
-      {".memoryGiB", machine.memoryGiB},         {".deviceMemoryGiB", machine.deviceMemoryGiB},
-      {".diskMBps", machine.diskMBps},           {".uploadMbps", machine.uploadMbps},
-      {".downloadMbps", machine.downloadMbps},   {".dollarsPerHour", machine.dollarsPerHour},
-      {".lossesPerHour", machine.lossesPerHour}, {".returnSeconds", machine.returnSeconds}};
+  const std::pair<const char*, double> others[] = {{".memoryGiB", machine.memoryGiB},
+                                                   {".deviceMemoryGiB", machine.deviceMemoryGiB},
+                                                   {".diskMBps", machine.diskMBps},
+                                                   {".toDeviceMBps", machine.toDeviceMBps},
+                                                   {".fromDeviceMBps", machine.fromDeviceMBps},
+                                                   {".memoryMBps", machine.memoryMBps},
+                                                   {".updateMillions", machine.updateMillions},
+                                                   {".uploadMbps", machine.uploadMbps},
+                                                   {".downloadMbps", machine.downloadMbps},
+                                                   {".dollarsPerHour", machine.dollarsPerHour},
+                                                   {".lossesPerHour", machine.lossesPerHour},
+                                                   {".returnSeconds", machine.returnSeconds}};
   for (const auto& [name, value] : others) judge.Range(path + name, value, 0.0, kMost);
 }
 

@@ -118,11 +118,14 @@ const std::vector<Wrong> kWrong = {
     {{"pipeline.stages=0"}, "spec.pipeline.stages"},
     {{"pipeline.residency=Paged"}, "spec.pipeline.residency"},
     {{"pipeline.memory.host=1000000"}, "spec.pipeline.memory.host"},
+    {{"pipeline.memory.device=1000000"}, "spec.pipeline.memory.device"},
     {{"pipeline.memory.scratch=/tmp"}, "spec.pipeline.memory.scratch"},
     {{"pipeline.residency=Swap", "pipeline.memory.host=1125899906842625"},
      "spec.pipeline.memory.host"},
     {{"pipeline.residency=Swap", "pipeline.memory.host=1.5Pi"}, "spec.pipeline.memory.host"},
     {{"pipeline.residency=Swap", "pipeline.memory.host=1Ki"}, "spec.pipeline.memory.host"},
+    {{"pipeline.residency=Swap", "pipeline.memory.device=1125899906842625"},
+     "spec.pipeline.memory.device"},
     {{"pipeline.residency=Swap", "pipeline.memory.scratch=scratch"},
      "spec.pipeline.memory.scratch"},
     {{"pipeline.residency=Swap", "pipeline.shardUpdate=Moments"}, "spec.pipeline.shardUpdate"},
@@ -350,6 +353,10 @@ TEST(ValidateTest, ASegmentThatCannotFitTwiceIsRefusedWithTheBytesThatWouldDo) {
   ASSERT_THAT(errors, SizeIs(1));
   EXPECT_EQ(errors[0].path, "spec.pipeline.memory.host");
   EXPECT_NE(ToString(errors).find(std::to_string(least)), std::string::npos) << ToString(errors);
+  (*job).spec.pipeline.memory = {.device = least - 1};
+  const auto on_device = ValidateFit(*job);
+  ASSERT_THAT(on_device, SizeIs(1));
+  EXPECT_EQ(on_device[0].path, "spec.pipeline.memory.device");
 }
 
 TEST(ValidateTest, InAClusterNothingLiesInAFolderOfOnePod) {

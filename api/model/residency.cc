@@ -67,7 +67,9 @@ SwapRoom ChooseSwapRoom(const SwarmJob& job, std::uint64_t trained, std::uint64_
   const std::uint64_t state = SwapDiskBytes(job.spec, trained) + frozen * kMasterBytes;
   const std::uint64_t moving = std::max(host / 4, LeastSwapMemory(job));
   const bool fits = state + moving <= host;
-  return {fits, std::min(fits ? host - state : host, device_bytes / 2)};
+  const std::uint64_t wanted = job.spec.pipeline.memory.device;
+  const std::uint64_t there = device_bytes / 2;
+  return {fits, std::min(fits ? host - state : host, wanted > 0 ? std::min(wanted, there) : there)};
 }
 
 }  // namespace swarm::api

@@ -42,8 +42,9 @@ struct SwapRoom {
 };
 
 /// In the memory of the host, if that has room for it and leaves enough to move it; for segments at
-/// most half of what is free on the device, since tasks compute there. `host` and `device_bytes`:
-/// what the stage may use. Requires a valid job with a model that is read.
+/// most pipeline.memory.device, and half of what is free on the device, since tasks compute there.
+/// `host` and `device_bytes`: what the stage may use. Requires a valid job with a model that is
+/// read.
 SwapRoom ChooseSwapRoom(const SwarmJob& job, std::uint64_t trained, std::uint64_t frozen,
                         std::uint64_t host, std::uint64_t device_bytes);
 

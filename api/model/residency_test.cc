@@ -114,6 +114,15 @@ TEST(ResidencyTest, ASwappedStateIsInTheMemoryOfTheHostWhereItFits) {
   EXPECT_EQ(ChooseSwapRoom(job, kParameters, 0, 60 * kGiga, 24 * kGiga),
             (SwapRoom{true, 12 * kGiga}))
       << "half of the device's";
+  job.spec.pipeline.memory.device = 6 * kGiga;
+  EXPECT_EQ(ChooseSwapRoom(job, kParameters, 0, 60 * kGiga, 24 * kGiga),
+            (SwapRoom{true, 6 * kGiga}))
+      << "what the job says";
+  job.spec.pipeline.memory.device = 20 * kGiga;
+  EXPECT_EQ(ChooseSwapRoom(job, kParameters, 0, 60 * kGiga, 24 * kGiga),
+            (SwapRoom{true, 12 * kGiga}))
+      << "more than half of the device's is for tasks";
+  job.spec.pipeline.memory.device = 0;
   // What moves them has room for the largest segment twice.
   job.spec.model.config.vocab_size = 400'000;
   EXPECT_FALSE(ChooseSwapRoom(job, kParameters, 0, 28 * kGiga, 80 * kGiga).state_in_memory);

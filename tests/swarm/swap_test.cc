@@ -2,6 +2,8 @@
 // norms are those of one process that has all in memory, to the last bit.
 #include "api/format/enum_names.h"
 #include "tests/swarm/local_swarm.h"
+#include "worker/model/stage.h"
+#include "worker/stage/load.h"
 
 namespace swarm::tests {
 namespace {
@@ -88,6 +90,26 @@ TEST_P(SwapTest, OneProcessThatSwapsChangesNoBit) {
     ASSERT_TRUE(trainer::TrainReference({.job = job_, .out_dir = swapped}).ok());
     EXPECT_EQ(StepBits(swapped), StepBits(alone)) << stages << " stages";
   }
+}
+
+/// On a CPU segments are computed in the memory of the host, so the lower limit counts.
+TEST(SwapLimitTest, SegmentsTakeNoMoreThanTheLimitOfWhereTheyAreComputed) {
+  const TemporaryFolder folder;
+  api::SwarmJob job = TinyJob(folder);
+  job.spec.pipeline.stages = 1;
+  job.spec.pipeline.residency = api::Residency::kSwap;
+  const auto describe = [&](std::uint64_t host, std::uint64_t device) {
+    job.spec.pipeline.memory = {.host = host, .device = device, .scratch = folder.path().string()};
+    const auto options = stage::OptionsOnDevice(job, 0, 1, 1, "cpu");
+    EXPECT_TRUE(options.ok()) << options.status().ToString();
+    const auto stage = model::Stage::Create(*options);
+    EXPECT_TRUE(stage.ok()) << stage.status().ToString();
+    return (*stage)->DescribeMemory();
+  };
+  constexpr std::uint64_t kMuch = 1 << 30, kLittle = 320'000;
+  EXPECT_EQ(describe(kMuch, kLittle), describe(kLittle, 0));
+  EXPECT_EQ(describe(kLittle, kMuch), describe(kLittle, 0));
+  EXPECT_NE(describe(kMuch, 0), describe(kLittle, 0));
 }
 
 INSTANTIATE_TEST_SUITE_P(Modes, SwapTest,

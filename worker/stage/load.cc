@@ -22,9 +22,16 @@ namespace swarm::stage {
 
 namespace {
 
+/// Of the host.
 std::uint64_t SwapMemory(const api::SwarmJob& job) {
   const std::uint64_t wanted = job.spec.pipeline.memory.host;
   return wanted > 0 ? wanted : UsableMemory() / 2;
+}
+
+/// Of the host, where segments are computed in it.
+std::uint64_t SegmentMemory(const api::SwarmJob& job) {
+  const std::uint64_t wanted = job.spec.pipeline.memory.device;
+  return wanted > 0 ? std::min(wanted, SwapMemory(job)) : SwapMemory(job);
 }
 
 std::string ScratchFolder(const api::SwarmJob& job) {
@@ -35,7 +42,7 @@ std::string ScratchFolder(const api::SwarmJob& job) {
 model::SwapOptions SwapOptionsOf(const api::SwarmJob& job) {
   const api::Pipeline& pipeline = job.spec.pipeline;
   if (pipeline.residency != api::Residency::kSwap) return {};
-  return {.memory = SwapMemory(job),
+  return {.memory = SegmentMemory(job),
           .scratch = ScratchFolder(job),
           .tasks = api::TasksTogether(job.spec),
           .task_bytes = api::BoundaryBytes(job)};
@@ -126,7 +133,7 @@ Result<model::SwapOptions> SwapBesideDevice(const api::SwarmJob& job, std::uint6
   ASSIGN_OR_RETURN(const ParameterCounts counts, CountParameters(job, stage, stage_count));
   model::SwapOptions options = SwapOptionsOf(job);
   const api::SwapRoom chosen =
-      api::ChooseSwapRoom(job, counts.trained, counts.frozen, options.memory, room);
+      api::ChooseSwapRoom(job, counts.trained, counts.frozen, SwapMemory(job), room);
   if (chosen.state_in_memory) options.scratch.clear();
   options.memory = chosen.memory;
   return options;
@@ -174,6 +181,13 @@ Result<std::uint64_t> FreeDeviceMemory(const std::string& device) {
   const std::optional<int> gpu = GpuOf(device);
   if (!gpu) return Unavailable(device + " has no memory of its own");
   return device::FreeCudaMemory(*gpu);
+}
+
+Result<device::CopyRates> MeasureDeviceCopies(const std::string& device, double seconds) {
+  const std::optional<int> gpu = GpuOf(device);
+  if (!gpu) return Unavailable(device + " has no memory of its own");
+  ASSIGN_OR_RETURN(const auto opened, device::MakeCudaDevice(*gpu));
+  return device::MeasureCopies(*opened, seconds);
 }
 
 Result<api::ResidencyChoice> FindResidency(const api::SwarmJob& job, std::uint64_t stage,

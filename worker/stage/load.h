@@ -8,6 +8,7 @@
 #include "api/model/residency.h"
 #include "api/swarmjob.h"
 #include "worker/checkpoint/tensor.h"
+#include "worker/device/copy_rate.h"
 #include "worker/model/stage.h"
 #include "worker/protocol/messages/control.h"
 #include "worker/stage/join/piece_fetch.h"
@@ -40,6 +41,10 @@ Result<api::ResidencyChoice> FindResidency(const api::SwarmJob& job, std::uint64
 
 /// Bytes that are free on the device, "cuda:N". Errors: kUnavailable (no such device).
 Result<std::uint64_t> FreeDeviceMemory(const std::string& device);
+
+/// How fast bytes cross to the device, "cuda:N", and back, measured for about so many seconds each.
+/// Errors: as FreeDeviceMemory, and those of the device.
+Result<device::CopyRates> MeasureDeviceCopies(const std::string& device, double seconds);
 
 /// About the bytes that a stage of the job needs to be served, besides the account of memory: its
 /// weights, optimizer, accumulators, fresh gradients and the sums being made.
