@@ -15,11 +15,32 @@ Machines MachinesOf(std::string name, std::uint64_t count, const api::Machine& m
           .memory_bytes = machine.memoryGiB * kGibibyte,
           .device_bytes = machine.deviceMemoryGiB * kGibibyte,
           .disk = machine.diskMBps * kMega,
+          .to_device = machine.toDeviceMBps * kMega,
+          .from_device = machine.fromDeviceMBps * kMega,
+          .memory_rate = machine.memoryMBps * kMega,
+          .update_rate = machine.updateMillions * kMega,
           .upload = machine.uploadMbps * kMegabit,
           .download = machine.downloadMbps * kMegabit,
           .dollars_per_hour = machine.dollarsPerHour,
           .losses_per_hour = machine.lossesPerHour,
           .return_seconds = machine.returnSeconds};
+}
+
+double ToDevice(const Machines& group) {
+  return group.to_device > 0 ? group.to_device : kDeviceLink;
+}
+
+double FromDevice(const Machines& group) {
+  return group.from_device > 0 ? group.from_device : kDeviceLink;
+}
+
+double MemoryRate(const Machines& group) {
+  return group.memory_rate > 0 ? group.memory_rate : kMemoryRate;
+}
+
+double UpdateRate(const Machines& group) {
+  // A copy of so many bytes reads and writes each.
+  return group.update_rate > 0 ? group.update_rate : 2 * MemoryRate(group) / kUpdateBytes;
 }
 
 Link LinkOf(std::span<const Link> links, std::string_view a, std::string_view b) {

@@ -48,7 +48,10 @@ ModelCosts::ModelCosts(const api::Spec& spec) {
   // input, and one for that of a weight which is trained. What is computed again costs one forward
   // more. Scores and their values, causal: half the sequence, and twice that in the backward.
   const bool swaps = spec.pipeline.residency == api::Residency::kSwap;
-  const std::uint64_t forwards = spec.pipeline.recompute == api::Recompute::kNone && !swaps ? 1 : 2;
+  // A segment that comes for the backward has its forward first; its layers once more, or it once.
+  const bool again = spec.pipeline.recompute == api::Recompute::kLayers ||
+                     (spec.pipeline.recompute == api::Recompute::kFull && !swaps);
+  const std::uint64_t forwards = 1 + (swaps ? 1 : 0) + (again ? 1 : 0);
   const auto products = [](const Parameters& of, std::uint64_t forward_passes) {
     return 2 * static_cast<double>(forward_passes * of.all() + of.all() + of.trained);
   };

@@ -30,6 +30,8 @@ class ModelCosts {
   /// Operations on a token, forward and backward, of a stage. The run that ends with the last layer
   /// has the head too; the embedding is looked up, and is no work.
   double Flops(Run run) const;
+  /// Of them, the head's.
+  double HeadFlops() const { return head_; }
   /// The part of Flops that is the forward; of a layer.
   double ForwardShare() const { return forward_share_; }
   /// Of a stage: the first has the embedding, the last the head. Tied ones are in both stages, and

@@ -372,6 +372,148 @@ TEST(Planner, AModelThatFitsNowhereIsSwappedWhereThereIsADisk) {
   EXPECT_LT(p.stages[0].memory_bytes, group.memory_bytes);
 }
 
+/// Job() in BF16 on one device that has room for neither Resident nor Offload, beside a host with
+/// 64 GiB. Links carry 20e9 and 10e9 bytes a second, the host copies 8e9 and updates 2e9
+/// parameters.
+Request OnSmallDevice(double teraflops) {
+  Request request = Fixed(Of(Job(), {Group("gpu", 1, teraflops)}), 1);
+  request.open.microbatch = false;
+  request.job.spec.training.precision = api::Precision::kBF16;
+  Machines& group = request.fleet.groups[0];
+  group.device_bytes = 2e9;
+  group.memory_bytes = 64e9;
+  group.to_device = 20e9;
+  group.from_device = 10e9;
+  group.memory_rate = 8e9;
+  group.update_rate = 2e9;
+  return request;
+}
+
+TEST(Planner, AModelThatNoDeviceHoldsIsSwappedBesideIt) {
+  const Request request = OnSmallDevice(0.1);
+  const Plans found = FindPlans(request);
+  ASSERT_EQ(found.plans.size(), 1u) << "neither Resident nor Offload has room";
+  const api::Spec& spec = found.plans[0].way.spec;
+  EXPECT_EQ(spec.pipeline.residency, api::Residency::kSwap);
+  // Half of the device has room for three segments of one layer; so with embedding and head there
+  // are 14. The state is in the memory of the host, half of which is for it.
+  const Prediction& p = found.plans[0].prediction;
+  ASSERT_TRUE(p.stages[0].swap.has_value());
+  EXPECT_EQ(p.stages[0].swap->segments, 14u);
+  EXPECT_EQ(p.stages[0].swap->tasks, 8u);
+  EXPECT_TRUE(p.stages[0].swap->in_memory);
+  EXPECT_LT(p.stages[0].memory_bytes, 2e9);
+  // The device is slow: all weights and gradients move while it computes, but for four. The
+  // embedding computes nothing, while the first layer comes: out of the memory that has the state,
+  // into operands, over the link. Backwards, the first layer's gradients leave beside it, and its
+  // own are the last. The first pass finds nothing there. And the sums of seven passes are added to
+  // that of the first.
+  const ModelCosts model(spec);
+  const auto parameters = static_cast<double>(model.ParametersOf({0, 12}).all());
+  const auto layer = static_cast<double>(model.layer().all());
+  const auto table = static_cast<double>(model.table().all());
+  const double computes = 64 * model.Flops({0, 12}) * 512 / 1e11;
+  const double comes = 4 / 8e9 + 4 / 8e9 + 2 / 20e9;  // of a weight
+  const double of_pass = comes * layer + 4 * layer / 8e9 + table * (4 / 10e9 + 4 / 8e9);
+  EXPECT_NEAR(p.stages[0].swap->compute_seconds, computes, 1e-9);
+  EXPECT_NEAR(p.bound_seconds, computes + 8 * of_pass + comes * table + 7 * 12 * parameters / 8e9,
+              1e-9);
+  // The sum is read for its norm. Then weights, moments and sum come, and the first two leave, with
+  // a second look at what shares a piece; the host computes beside that.
+  const double shared = 7 * double{4 << 20} / (4 * layer);
+  EXPECT_NEAR(p.update_seconds, (4 + 16 + 12 + 12 * shared) * parameters / 8e9, 1e-9);
+  EXPECT_NEAR(p.step_seconds, p.bound_seconds + p.update_seconds, 1e-9);
+  EXPECT_EQ(p.limit, Limit::kCompute);
+}
+
+TEST(Planner, ASwappedStepBesideADeviceIsBoundByWhatIsSlow) {
+  const auto predict = [](const Request& request) {
+    return FindPlans(request).plans.front().prediction;
+  };
+  Request request = OnSmallDevice(100);
+  Machines& group = request.fleet.groups[0];
+  EXPECT_EQ(predict(request).limit, Limit::kHostMemory)
+      << "a layer comes in 18 ms, and is computed in 1";
+  group.memory_rate = 1e13;
+  const Prediction link = predict(request);
+  EXPECT_EQ(link.limit, Limit::kDeviceLink);
+  // Beside a layer's forward come what eight microbatches bring and the next one's operands. Beside
+  // its backward leave eight input gradients and the gradients of the one before.
+  const ModelCosts model(request.job.spec);
+  const double boundaries = 8 * 512.0 * 1024 * 4, layer = static_cast<double>(model.layer().all());
+  const double pass = 11 * (boundaries + 2 * layer) / 20e9 + 11 * (boundaries + 4 * layer) / 10e9;
+  EXPECT_GT(link.bound_seconds, 8 * pass);
+  EXPECT_LT(link.bound_seconds, 8 * pass * 13 / 11);
+  group.update_rate = 1e8;
+  const Prediction update = predict(request);
+  EXPECT_EQ(update.limit, Limit::kUpdate);
+  const auto parameters = static_cast<double>(model.ParametersOf({0, 12}).all());
+  EXPECT_NEAR(update.update_seconds, parameters / 1e8, 0.01);
+  EXPECT_EQ(LimitText(update), "the updates that the hosts of stage 0 compute");
+}
+
+TEST(Planner, AHostWithoutRoomForTheStateSwapsToItsDisk) {
+  Request request = OnSmallDevice(1);
+  Machines& group = request.fleet.groups[0];
+  group.memory_bytes = 8e9;  // of which the worker takes half: 20 bytes a parameter are more
+  const Plans none = FindPlans(request);
+  EXPECT_TRUE(none.plans.empty());
+  EXPECT_THAT(none.changes,
+              testing::Contains("a disk in machines gpu (diskMBps), for what is swapped"));
+  EXPECT_THAT(none.changes, testing::Contains(HasSubstr("memory of ")));
+  EXPECT_THAT(none.changes, testing::Contains(HasSubstr("devices with ")));
+  group.disk = 1e9;
+  const Prediction p = FindPlans(request).plans.front().prediction;
+  EXPECT_FALSE(p.stages[0].swap->in_memory);
+  EXPECT_EQ(p.limit, Limit::kDisk);
+}
+
+TEST(Planner, ALimitOfTheDeviceTierIsPlannedWith) {
+  Request request = OnSmallDevice(100);
+  const Prediction free = FindPlans(request).plans.front().prediction;
+  request.job.spec.pipeline.residency = api::Residency::kSwap;
+  request.open.residency = false;
+  // Room for two layers of 14 bytes a parameter, and for no third one that leaves beside.
+  request.job.spec.pipeline.memory.device = 700'000'000;
+  const Prediction limited = FindPlans(request).plans.front().prediction;
+  EXPECT_LT(limited.stages[0].memory_bytes, free.stages[0].memory_bytes);
+  EXPECT_GT(limited.step_seconds, free.step_seconds);
+  request.job.spec.pipeline.memory.device = 500'000'000;
+  const Plans none = FindPlans(request);
+  EXPECT_TRUE(none.plans.empty());
+  // 4/3 of two layers: 626 MB.
+  EXPECT_THAT(none.changes, testing::Contains("pipeline.memory.device: 0.583 GiB"));
+}
+
+TEST(Planner, BesideAPlanInDeviceMemoryStandsASwappedOneWithWhatWouldMakeItWin) {
+  Request request = OnSmallDevice(100);
+  request.fleet.groups[0].device_bytes = 80e9;
+  const Plans found = FindPlans(request);
+  ASSERT_EQ(found.plans.size(), 2u);
+  EXPECT_EQ(found.plans[0].way.spec.pipeline.residency, std::nullopt);
+  EXPECT_EQ(found.plans[1].way.spec.pipeline.residency, api::Residency::kSwap);
+  EXPECT_LT(found.plans[1].prediction.tokens_per_second,
+            found.plans[0].prediction.tokens_per_second);
+  const std::optional<double> smaller = found.turns[0].smaller_devices;
+  ASSERT_TRUE(smaller.has_value());
+  request.fleet.groups[0].device_bytes = 0.99 * *smaller;
+  EXPECT_EQ(FindPlans(request).plans.front().way.spec.pipeline.residency, api::Residency::kSwap);
+  request.fleet.groups[0].device_bytes = 1.01 * *smaller;
+  EXPECT_EQ(FindPlans(request).plans.front().way.spec.pipeline.residency, std::nullopt);
+}
+
+TEST(Planner, ASwappedStageThatRecomputesLayersComputesAForwardMore) {
+  api::Spec spec = Job().spec;
+  spec.pipeline.residency = api::Residency::kSwap;
+  const ModelCosts swapped(spec);
+  spec.pipeline.recompute = api::Recompute::kFull;  // a segment's forward is computed again anyhow
+  EXPECT_EQ(ModelCosts(spec).Flops({0, 11}), swapped.Flops({0, 11}));
+  spec.pipeline.recompute = api::Recompute::kLayers;
+  const ModelCosts again(spec);
+  EXPECT_NEAR(again.Flops({0, 11}) / swapped.Flops({0, 11}), 5.0 / 4, 1e-9);
+  EXPECT_NEAR(again.ForwardShare(), 1.0 / 5, 1e-9);
+}
+
 TEST(Planner, WhereTheModelFitsItStaysInMemory) {
   Request request = Fixed(Of(Job(), {Group("large", 1, 1)}), 1);
   request.fleet.groups[0].memory_bytes = 1e12;
@@ -391,9 +533,13 @@ TEST(Planner, AJobThatIsSwappedIsPlannedAsThat) {
   EXPECT_EQ(found.plans.front().prediction.limit, Limit::kDisk);
   request.open.step_mode = true;
   EXPECT_EQ(FindPlans(request).plans.size(), 2u) << "Sync and Delayed";
-  // Devices with a memory of their own are not for it.
+  // Devices with a memory of their own are for it, too; a host with room for the state has no disk.
   request.fleet.groups[0].device_bytes = 1e12;
-  EXPECT_TRUE(FindPlans(request).plans.empty());
+  EXPECT_EQ(FindPlans(request).plans.size(), 2u);
+  request.fleet.groups[0].disk = 0;
+  EXPECT_TRUE(FindPlans(request).plans.empty()) << "1 GiB of the host has no room for it";
+  request.job.spec.pipeline.memory.host = std::uint64_t{16} << 30;
+  EXPECT_EQ(FindPlans(request).plans.size(), 2u);
 }
 
 TEST(Planner, ASwappedStepThatOverlapsTheNextHidesItsSumAndNotItsUpdate) {

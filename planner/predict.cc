@@ -60,6 +60,21 @@ class GroupLinks {
   std::vector<Link> between_, from_trainer_;
 };
 
+/// What a swapped stage waits for.
+Limit LimitOf(SwapWait wait, bool in_memory) {
+  switch (wait) {
+    case SwapWait::kCompute:
+      return Limit::kCompute;
+    case SwapWait::kTier:
+      return in_memory ? Limit::kHostMemory : Limit::kDisk;
+    case SwapWait::kLink:
+      return Limit::kDeviceLink;
+    case SwapWait::kUpdate:
+      return Limit::kUpdate;
+  }
+  return Limit::kDisk;
+}
+
 class Predictor {
  public:
   Predictor(const Way& way, const ModelCosts& model, const Fleet& fleet)
@@ -82,19 +97,21 @@ class Predictor {
  private:
   struct Stage {
     double machines = 0;
-    double rate = 0;                  ///< microbatches a second of its devices
-    double seconds = 0;               ///< mean of a device on a microbatch
-    double computes = 0;              ///< microbatches a second, if nothing waited for disks
-    double update_seconds = 0;        ///< at the end of a step, when a device computes nothing else
-    std::vector<double> by_group;     ///< seconds of a device on a microbatch
-    double tasks = 1;                 ///< microbatches that a device has at once
-    double bytes = 0;                 ///< sent of a microbatch; as many are received
-    double line = 0;                  ///< bytes a second of its machines' lines
-    double reduce_bytes = 0;          ///< sent by one machine for a sum
-    double reduce_seconds = 0;        ///< of a sum alone on the lines
-    double reduce_dollars = 0;        ///< what of a sum crosses between regions costs
-    std::vector<Crossing> crossings;  ///< to the next stage
-    double transfer = 0, way = 0;     ///< of a microbatch to the next stage: bytes, delay
+    double rate = 0;               ///< microbatches a second of its devices
+    double seconds = 0;            ///< mean of a device on a microbatch
+    double computes = 0;           ///< microbatches a second, if nothing waited for disks
+    double update_seconds = 0;     ///< at the end of a step, when a device computes nothing else
+    Limit updates = Limit::kDisk;  ///< for what an update waits
+    std::optional<SwapPrediction> swap;  ///< of the slowest group
+    std::vector<double> by_group;        ///< seconds of a device on a microbatch
+    double tasks = 1;                    ///< microbatches that a device has at once
+    double bytes = 0;                    ///< sent of a microbatch; as many are received
+    double line = 0;                     ///< bytes a second of its machines' lines
+    double reduce_bytes = 0;             ///< sent by one machine for a sum
+    double reduce_seconds = 0;           ///< of a sum alone on the lines
+    double reduce_dollars = 0;           ///< what of a sum crosses between regions costs
+    std::vector<Crossing> crossings;     ///< to the next stage
+    double transfer = 0, way = 0;        ///< of a microbatch to the next stage: bytes, delay
     double back_transfer = 0;
     std::vector<std::pair<std::size_t, StageMemory>> memory;  ///< by group that it has machines of
     std::uint64_t in_flight = 0;
@@ -163,7 +180,21 @@ double Predictor::TakeSeconds(std::size_t s, std::size_t g) {
   const Machines& group = fleet_.groups[g];
   const double seconds = Number(TokensOf(spec_)) * model_.Flops(run) / group.flops;
   all_[s].computes += Number(way_.machines[s][g]) / seconds;
-  const auto swapping = swaps_ ? SwapStage(spec_, model_, group, run) : std::optional<Swapping>();
+  const auto update = [&](double update_seconds, Limit limit) {
+    if (update_seconds > all_[s].update_seconds) {
+      all_[s].update_seconds = update_seconds;
+      all_[s].updates = limit;
+    }
+    result_.update_seconds = std::max(result_.update_seconds, update_seconds);
+  };
+  if (!swaps_) {
+    if (IsOffloaded(spec_, model_, group, run)) {
+      update(OffloadedUpdateSeconds(model_.ParametersOf(run), spec_.training.precision, group),
+             Limit::kUpdate);
+    }
+    return seconds;
+  }
+  const auto swapping = SwapStage(spec_, model_, group, run);
   if (!swapping) return seconds;
   all_[s].tasks = std::max(all_[s].tasks, Number(swapping->tasks));
   const bool local = spec_.training.stepMode == api::StepMode::kLocal;
@@ -171,20 +202,23 @@ double Predictor::TakeSeconds(std::size_t s, std::size_t g) {
   EachGroup(s, [&](std::size_t, double count) { machines += count; });
   const double microbatches =
       local ? Number(spec_.training.local.microbatches) : std::max(1.0, microbatches_ / machines);
-  const double passing =
-      SwappedSeconds(*swapping, seconds, model_.ForwardShare(), microbatches, group.disk);
-  const auto update = [&](double update_seconds) {
-    for (double* const most : {&all_[s].update_seconds, &result_.update_seconds}) {
-      *most = std::max(*most, update_seconds);
-    }
-  };
-  if (!local) {
-    update(SwappedUpdateSeconds(*swapping, group.disk));
-    return passing;
-  }
-  const SwappedLocal steps = SwappedLocalSeconds(*swapping, group);
-  update(steps.round_seconds);
-  return passing + steps.inner_seconds / microbatches;
+  const SwapTime passing =
+      SwappedSeconds(*swapping, seconds, model_.ForwardShare(), microbatches, group);
+  const SwappedLocal steps = local ? SwappedLocalSeconds(*swapping, group) : SwappedLocal();
+  const SwapTime updating = local ? SwapTime{steps.round_seconds, SwapWait::kTier}
+                                  : SwappedUpdateSeconds(*swapping, group);
+  SwapPrediction swap{.segments = swapping->segments.size(),
+                      .tasks = swapping->tasks,
+                      .in_memory = swapping->in_memory,
+                      .compute_seconds = microbatches * seconds,
+                      .pass_seconds = microbatches * passing.seconds + steps.inner_seconds,
+                      .waits = LimitOf(passing.wait, swapping->in_memory),
+                      .update_seconds = updating.seconds,
+                      .updates = LimitOf(updating.wait, swapping->in_memory)};
+  update(swap.update_seconds, swap.updates);
+  const double taken = swap.pass_seconds / microbatches;
+  if (!all_[s].swap || swap.pass_seconds > all_[s].swap->pass_seconds) all_[s].swap = swap;
+  return taken;
 }
 
 void Predictor::Devices() {
@@ -455,7 +489,8 @@ void Predictor::Step(bool roomy) {
     const double work = StepWork(s) + (sync_ ? 0 : stage.update_seconds);
     const double rate = sync_ ? stage.rate : microbatches_ / work;
     const bool waits = rate < kComputes * stage.computes;
-    Bound(work, stage.tasks * stage.seconds, waits ? Limit::kDisk : Limit::kCompute, s);
+    Bound(work, stage.tasks * stage.seconds,
+          waits && stage.swap ? stage.swap->waits : Limit::kCompute, s);
     // Where steps overlap, the sums of one share the lines with the next one's microbatches.
     const double sums = sync_ ? 0 : stage.machines * stage.reduce_bytes;
     const double transfers = stage.transfer + stage.back_transfer;
@@ -483,6 +518,11 @@ void Predictor::Step(bool roomy) {
     }
     result_.step_seconds = result_.bound_seconds + result_.fill_seconds + exposed +
                            result_.commit_seconds + result_.update_seconds;
+    if (result_.update_seconds > result_.bound_seconds + result_.fill_seconds) {
+      const auto slowest = std::ranges::max_element(all_, {}, &Stage::update_seconds);
+      result_.limit = slowest->updates;
+      result_.limit_stage = static_cast<std::size_t>(slowest - all_.begin());
+    }
   } else {
     // A step begins with the commit of the one before the last: two steps a round.
     const double round =
@@ -508,6 +548,7 @@ void Predictor::Step(bool roomy) {
     of.bytes_per_second =
         (microbatches_ * stage.bytes / stage.machines + stage.reduce_bytes) / step;
     of.in_flight = stage.in_flight;
+    of.swap = stage.swap;
     for (const auto& [g, memory] : stage.memory) {
       of.memory_bytes = std::max(of.memory_bytes, memory.Held(of.in_flight));
     }
@@ -575,13 +616,21 @@ Prediction PredictRoomy(const Way& way, const ModelCosts& model, const Fleet& fl
   return Predictor(way, model, fleet).Take(/*roomy=*/true);
 }
 
-std::string LimitText(const Prediction& p) {
-  const std::string stage = "stage " + std::to_string(p.limit_stage);
-  switch (p.limit) {
+std::string LimitText(const Prediction& p) { return LimitText(p.limit, p.limit_stage); }
+
+std::string LimitText(Limit limit, std::size_t number) {
+  const std::string stage = "stage " + std::to_string(number);
+  switch (limit) {
     case Limit::kCompute:
       return "the devices of " + stage;
     case Limit::kDisk:
       return "the disks of " + stage;
+    case Limit::kHostMemory:
+      return "copies within the memory of the hosts of " + stage;
+    case Limit::kDeviceLink:
+      return "the links between hosts and devices of " + stage;
+    case Limit::kUpdate:
+      return "the updates that the hosts of " + stage + " compute";
     case Limit::kLine:
       return "the lines of " + stage;
     case Limit::kConnection:

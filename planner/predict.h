@@ -24,11 +24,26 @@ struct Way {
 enum class Limit {
   kCompute,      ///< the devices of a stage
   kDisk,         ///< the disks of a stage that is swapped
+  kHostMemory,   ///< copies within the memory of its hosts
+  kDeviceLink,   ///< the links between its hosts and devices
+  kUpdate,       ///< what its hosts compute of an update
   kLine,         ///< the lines of its machines
   kConnection,   ///< the connections from it to the next stage
   kInFlight,     ///< the microbatches that memory has room for, of any stage
   kSum,          ///< where steps overlap: the sum of a stage, since one step is summed at a time
   kStepLatency,  ///< where steps overlap: a step waits for the commit of the one before the last
+};
+
+/// Of one of a swapped stage's machines, of a step.
+struct SwapPrediction {
+  std::uint64_t segments = 0;
+  std::uint64_t tasks = 0;     ///< microbatches that pass a segment together
+  bool in_memory = false;      ///< the state is in the memory of the host
+  double compute_seconds = 0;  ///< of the passes, what the device computes
+  double pass_seconds = 0;
+  Limit waits = Limit::kDisk;  ///< for what passes wait besides
+  double update_seconds = 0;
+  Limit updates = Limit::kDisk;  ///< for what an update waits
 };
 
 /// Of one of the stage's machines, where no other is named.
@@ -41,6 +56,7 @@ struct StagePrediction {
   double memory_bytes = 0;       ///< of the machine where it computes
   double bytes_per_second = 0;   ///< it sends, of activations and gradients, and for sums
   std::uint64_t in_flight = 0;   ///< microbatches between forward and backward
+  std::optional<SwapPrediction> swap;
 };
 
 struct Prediction {
@@ -55,8 +71,8 @@ struct Prediction {
   /// From one region to another, of a step: of its sums, and of its activations and gradients.
   double reduce_region_bytes = 0, boundary_region_bytes = 0;
   double commit_seconds = 0;  ///< messages between trainer and workers
-  /// Of a stage that is swapped: its state comes and leaves. Where steps overlap, a part of
-  /// `bound_seconds`.
+  /// Of a stage that is swapped, or updated by the host: its state comes and leaves. Where steps
+  /// overlap, a part of `bound_seconds`; else `limit` may be of it.
   double update_seconds = 0;
   double lost_share = 0;      ///< of the throughput: recoveries and machines that are away
   double boundary_bytes = 0;  ///< of a microbatch, forward
@@ -69,6 +85,7 @@ struct Prediction {
 
 /// What keeps the step from being shorter, in words.
 std::string LimitText(const Prediction& prediction);
+std::string LimitText(Limit limit, std::size_t stage);
 
 /// Requires that each stage has a machine, that all of them have the memory (LeastMemory), and that
 /// `model` has the costs of a way with that residency.

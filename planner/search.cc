@@ -13,7 +13,9 @@
 #include "api/validate.h"
 #include "base/gibibytes.h"
 #include "planner/cuts.h"
+#include "planner/ranking.h"
 #include "planner/stage_memory.h"
+#include "planner/turns.h"
 
 namespace swarm::planner {
 namespace {
@@ -24,11 +26,6 @@ using Counts = std::vector<std::uint64_t>;
 constexpr std::uint64_t kUsesMax = 32;
 constexpr std::uint64_t kMicrobatchMax = 64;
 constexpr double kTie = kPlanTie;
-constexpr double kTurnMax = 1000;
-/// Bytes, where a machine has enough.
-constexpr double kRoomMax = 1e17;
-/// What sums and products of a prediction may be off, as a share.
-constexpr double kRounding = 1e-9;
 
 std::uint64_t Sum(const Counts& counts) {
   std::uint64_t sum = 0;
@@ -98,22 +95,6 @@ Most MostLayers(const api::Spec& spec, const ModelCosts& model, const Machines& 
           longest(layers - 1, [&](Count n) { return Run{layers - n, n}; }),
           fits({0, layers}) ? layers : 0};
 }
-
-/// What the model costs, by whether its stages are swapped.
-class Costs {
- public:
-  explicit Costs(api::Spec spec) : costs_{Make(&spec, false), Make(&spec, true)} {}
-  const ModelCosts& Of(const api::Spec& spec) const {
-    return costs_[spec.pipeline.residency == api::Residency::kSwap ? 1 : 0];
-  }
-
- private:
-  static ModelCosts Make(api::Spec* spec, bool swaps) {
-    spec->pipeline.residency = swaps ? std::optional(api::Residency::kSwap) : std::nullopt;
-    return ModelCosts(*spec);
-  }
-  const std::array<ModelCosts, 2> costs_;
-};
 
 class Search {
  public:
@@ -225,9 +206,11 @@ std::vector<Search::Mode> Search::ModeChoices() const {
   } else if (request_.open.step_mode) {
     modes = {api::StepMode::kSync, api::StepMode::kDelayed};
   }
-  const bool can_swap = std::ranges::any_of(request_.fleet.groups,
-                                            [](const Machines& group) { return group.disk > 0; });
-  if (request_.open.residency && can_swap) residencies.emplace_back(api::Residency::kSwap);
+  const bool can_swap = std::ranges::any_of(request_.fleet.groups, [](const Machines& group) {
+    return group.disk > 0 || group.device_bytes > 0;
+  });
+  const bool is_open = request_.open.residency && !request_.job.spec.pipeline.residency;
+  if (is_open && can_swap) residencies.emplace_back(api::Residency::kSwap);
   std::vector<Mode> choices;
   for (const api::StepMode mode : modes) {
     for (const bool overlap : overlaps) {
@@ -346,30 +329,10 @@ std::optional<std::uint64_t> Search::FewestStages() const {
   return fewest;
 }
 
-double Worth(const Prediction& prediction, Goal goal) {
-  return goal == Goal::kTokensPerDollar && prediction.tokens_per_dollar > 0
-             ? prediction.tokens_per_dollar
-             : prediction.tokens_per_second;
-}
-
-std::uint64_t MachinesOf(const Plan& plan) {
-  std::uint64_t sum = 0;
-  for (const StagePrediction& stage : plan.prediction.stages) sum += stage.machines;
-  return sum;
-}
-
 auto Kind(const Plan& plan) {
   const api::Spec& spec = plan.way.spec;
   return std::tuple(spec.pipeline.stages, spec.pipeline.boundary.codec, spec.training.stepMode,
                     spec.training.local.overlap, spec.pipeline.residency);
-}
-
-/// The plainer, the less.
-auto Plainness(const Plan& plan) {
-  const api::Spec& spec = plan.way.spec;
-  return std::tuple(spec.pipeline.boundary.codec, spec.training.stepMode,
-                    spec.training.local.overlap, spec.pipeline.residency, spec.pipeline.stages,
-                    MachinesOf(plan));
 }
 
 /// Among those within a tie of the best, the plainest.
@@ -418,77 +381,20 @@ std::vector<Plan> Contenders(std::vector<Plan> plans, const Request& request) {
   return kept;
 }
 
-Fleet Scaled(Fleet fleet, double links, double devices) {
-  for (Link& link : fleet.links) link.rate *= links;
-  for (Machines& group : fleet.groups) {
-    group.upload *= links;
-    group.download *= links;
-    group.flops *= devices;
-  }
-  return fleet;
-}
-
-/// The factor nearest to 1, up or down to `end`, at which the other plan is better.
-template <typename Wins>
-std::optional<double> FirstWin(double end, const Wins& wins) {
-  constexpr int kSteps = 60, kHalvings = 20;
-  double before = 1;
-  for (int i = 1; i <= kSteps; ++i) {
-    double at = std::pow(end, static_cast<double>(i) / kSteps);
-    if (!wins(at)) {
-      before = at;
-      continue;
-    }
-    for (int n = 0; n < kHalvings; ++n) {
-      const double middle = std::sqrt(before * at);
-      (wins(middle) ? at : before) = middle;
-    }
-    return at;
-  }
-  return std::nullopt;
-}
-
-/// From where on other plans are better than the best one.
-class Turns {
- public:
-  Turns(const Plan& best, const Request& request)
-      : best_(best), request_(request), costs_(request.job.spec) {}
-
-  Turn Of(const Plan& other) {
-    const auto links = [&](double factor) { return Wins(other, factor, 1); };
-    const auto devices = [&](double factor) { return Wins(other, 1, factor); };
-    return {FirstWin(1 / kTurnMax, links), FirstWin(kTurnMax, links),
-            FirstWin(1 / kTurnMax, devices), FirstWin(kTurnMax, devices)};
-  }
-
- private:
-  bool Wins(const Plan& other, double links, double devices) {
-    const Fleet fleet = Scaled(request_.fleet, links, devices);
-    auto best = worth_.find({links, devices});
-    if (best == worth_.end()) {
-      const double worth =
-          Worth(Predict(best_.way, costs_.Of(best_.way.spec), fleet), request_.goal);
-      best = worth_.emplace(std::pair(links, devices), worth).first;
-    }
-    const bool plainer = Plainness(other) < Plainness(best_);
-    const auto wins = [&](double worth) {
-      return plainer ? worth >= best->second * (1 - kTie) : worth * (1 - kTie) > best->second;
-    };
-    const ModelCosts& model = costs_.Of(other.way.spec);
-    const Prediction roomy = PredictRoomy(other.way, model, fleet);
-    const double most = Worth(roomy, request_.goal);
-    if (!roomy.in_flight_max) return wins(most);
-    return wins(most * (1 + kRounding)) &&
-           wins(Worth(Predict(other.way, model, fleet), request_.goal));
-  }
-
-  const Plan& best_;
-  const Request& request_;
-  const Costs costs_;
-  std::map<std::pair<double, double>, double> worth_;  // of the best, by links and devices
-};
-
 bool Fits(const Request& request) { return Search(request).FewestStages().has_value(); }
+
+/// The least factor with which something fits; none: not within a factor of a thousand.
+template <typename Fitting>
+std::optional<double> FewestTimes(const Fitting& fits) {
+  constexpr double kFactorMax = 1024;
+  if (!fits(kFactorMax)) return std::nullopt;
+  double low = 1, high = kFactorMax;
+  for (int n = 0; n < 24; ++n) {
+    const double middle = std::sqrt(low * high);
+    (fits(middle) ? high : low) = middle;
+  }
+  return high;
+}
 
 /// What would make it fit: a change of one thing each.
 std::vector<std::string> ChangesFor(const Request& request) {
@@ -547,23 +453,40 @@ std::vector<std::string> ChangesFor(const Request& request) {
       }
       changes.push_back(std::to_string(high) + " more machines " + name);
     }
+    const Machines& group = request.fleet.groups[g];
+    const auto with_more = [&](double Machines::* memory, const char* what) {
+      const auto larger = [&](double factor) {
+        Request changed = request;
+        changed.fleet.groups[g].*memory *= factor;
+        return changed;
+      };
+      if (const auto factor = FewestTimes([&](double times) { return Fits(larger(times)); })) {
+        changes.push_back(what + GibibytesText(*factor * group.*memory) + " in machines " + name +
+                          ", instead of " + GibibytesText(group.*memory));
+      }
+    };
+    if (group.device_bytes > 0) with_more(&Machines::device_bytes, "devices with ");
+    if (group.memory_bytes > 0) with_more(&Machines::memory_bytes, "memory of ");
+    if (group.disk <= 0 && group.device_bytes > 0) {
+      Request changed = request;
+      changed.fleet.groups[g].disk = 1;  // any
+      try_change(changed, "a disk in machines " + name + " (diskMBps), for what is swapped");
+    }
+  }
+  for (const auto& [memory, field] : {std::pair(&api::PipelineMemory::host, "host"),
+                                      std::pair(&api::PipelineMemory::device, "device")}) {
+    const std::uint64_t bytes = spec.pipeline.memory.*memory;
+    if (bytes == 0) continue;
     const auto larger = [&](double factor) {
       Request changed = request;
-      changed.fleet.groups[g].memory_bytes *= factor;
-      changed.fleet.groups[g].device_bytes *= factor;
+      changed.job.spec.pipeline.memory.*memory =
+          static_cast<std::uint64_t>(static_cast<double>(bytes) * factor);
       return changed;
     };
-    constexpr double kFactorMax = 1024;
-    if (!Fits(larger(kFactorMax))) continue;
-    double low = 1, high = kFactorMax;
-    for (int n = 0; n < 24; ++n) {
-      const double middle = std::sqrt(low * high);
-      (Fits(larger(middle)) ? high : low) = middle;
+    if (const auto factor = FewestTimes([&](double times) { return Fits(larger(times)); })) {
+      changes.push_back(std::string("pipeline.memory.") + field + ": " +
+                        GibibytesText(*factor * static_cast<double>(bytes)));
     }
-    const Machines& group = request.fleet.groups[g];
-    changes.push_back((group.device_bytes > 0 ? "devices with " : "memory of ") +
-                      GibibytesText(high * group.room()) + " in machines " + name +
-                      ", instead of " + GibibytesText(group.room()));
   }
   return changes;
 }
@@ -593,6 +516,13 @@ Plans FindPlans(const Request& request, std::size_t at_most) {
     return Worth(a.prediction, request.goal) > Worth(b.prediction, request.goal);
   });
   const Plan chosen = result.plans.front();
+  const auto swapped = std::ranges::find_if(others, IsSwapped);
+  const bool on_devices = std::ranges::any_of(
+      request.fleet.groups, [](const Machines& group) { return group.device_bytes > 0; });
+  if (on_devices && at_most > 1 && !IsSwapped(chosen) && swapped != others.end() &&
+      swapped - others.begin() >= static_cast<std::ptrdiff_t>(at_most) - 1) {
+    std::rotate(others.begin() + static_cast<std::ptrdiff_t>(at_most) - 2, swapped, swapped + 1);
+  }
   Turns turns(chosen, request);
   for (Plan& plan : others) {
     if (result.plans.size() >= at_most) break;

@@ -38,14 +38,20 @@ struct Plan {
 };
 
 /// From where on a plan that is not the best one would be: all links, or all devices, so many times
-/// as fast. None: not within a factor of a thousand.
+/// as fast; or where one of the two is swapped, all hosts with their disks and links to devices.
+/// None: not within a factor of a thousand.
 struct Turn {
   std::optional<double> slower_links, faster_links, slower_devices, faster_devices;
+  std::optional<double> slower_hosts, faster_hosts;
+  /// The best plan has no room, or is slower, on devices with less memory than that, where this one
+  /// has.
+  std::optional<double> smaller_devices;
 };
 
 struct Plans {
   /// The best one first. Each of the others has another number of stages, codec, step mode or
-  /// residency, in order. Empty: the job fits nowhere.
+  /// residency, in order; beside devices with memory of their own, one that is swapped is among
+  /// them, if it fits. Empty: the job fits nowhere.
   std::vector<Plan> plans;
   std::vector<Turn> turns;           ///< of each plan but the first
   std::uint64_t candidates = 0;      ///< that were predicted

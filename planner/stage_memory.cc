@@ -33,6 +33,13 @@ StageMemory MemoryOf(const api::Spec& spec, const ModelCosts& model, const Machi
     if (!swapping) return {.graph = {.kept = 1}, .state = static_cast<std::uint64_t>(kMost)};
     // Between forward and backward only inputs of segments are kept, in the segments' memory.
     const api::StageGraph segment = api::GraphOf(spec, swapping->layers, swapping->head);
+    if (group.device_bytes > 0) {
+      // The inputs are in the memory of the host; a task's come and leave beside another's.
+      return {.graph = {.kept = 1,
+                        .backward = segment.kept + segment.backward + 4 * segment.boundary,
+                        .boundary = segment.boundary},
+              .state = swapping->memory};
+    }
     return {.graph = {.kept = segment.boundary,
                       .backward = segment.kept + segment.backward,
                       .boundary = segment.boundary},
@@ -45,16 +52,22 @@ StageMemory MemoryOf(const api::Spec& spec, const ModelCosts& model, const Machi
     memory.state = api::ServingBytes(spec, parameters.trained, parameters.frozen, alone);
     return memory;
   }
-  const auto of = [&](api::Residency residency) {
-    return api::DeviceBytes(spec, residency, parameters.trained, parameters.frozen);
-  };
-  memory.state = of(spec.pipeline.residency.value_or(api::Residency::kResident));
-  // Where the job leaves it open, a worker takes Offload if it must (api::ChooseResidency).
-  const auto least = static_cast<double>(memory.state + api::LeastGraphBytes(memory.graph));
-  if (!spec.pipeline.residency && least > kDeviceShare * group.device_bytes) {
-    memory.state = of(api::Residency::kOffload);
-  }
+  const bool offloads = IsOffloaded(spec, model, group, run);
+  memory.state =
+      api::DeviceBytes(spec, offloads ? api::Residency::kOffload : api::Residency::kResident,
+                       parameters.trained, parameters.frozen);
   return memory;
+}
+
+bool IsOffloaded(const api::Spec& spec, const ModelCosts& model, const Machines& group, Run run) {
+  if (group.device_bytes <= 0) return false;
+  if (spec.pipeline.residency) return spec.pipeline.residency == api::Residency::kOffload;
+  const Parameters parameters = model.ParametersOf(run);
+  const std::uint64_t resident =
+      api::DeviceBytes(spec, api::Residency::kResident, parameters.trained, parameters.frozen);
+  const std::uint64_t graphs = api::LeastGraphBytes(
+      api::GraphOf(spec, run.count, /*head=*/run.first + run.count == model.layers()));
+  return static_cast<double>(resident + graphs) > kDeviceShare * group.device_bytes;
 }
 
 std::uint64_t InFlightRoom(const StageMemory& memory, const Machines& group) {

@@ -24,6 +24,10 @@ struct StageMemory {
 StageMemory MemoryOf(const api::Spec& spec, const ModelCosts& model, const Machines& group, Run run,
                      bool alone);
 
+/// Whether the stage's masters and moments are in the memory of the host, beside a device that has
+/// no room for them, or since the job says so (api::ChooseResidency).
+bool IsOffloaded(const api::Spec& spec, const ModelCosts& model, const Machines& group, Run run);
+
 /// Microbatches that fit between forward and backward, beside a repair's; the greatest number where
 /// there is enough memory.
 std::uint64_t InFlightRoom(const StageMemory& memory, const Machines& group);

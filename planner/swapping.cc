@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "api/model/memory.h"
+#include "api/model/residency.h"
 #include "api/model/stage_graph.h"
 #include "worker/model/segments/plan.h"
 
@@ -16,11 +17,26 @@ constexpr double kWeight = 4, kGradient = 4, kExactSum = 8, kMoments = 8;
 /// enough to be multiplied.
 constexpr std::uint64_t kEnough = std::uint64_t{1} << 50;
 
-/// What a worker takes for segments (worker/stage/load.cc).
-std::uint64_t MemoryFor(const api::Spec& spec, const Machines& group) {
-  if (spec.pipeline.memory.host > 0) return spec.pipeline.memory.host;
-  if (group.memory_bytes <= 0) return kEnough;
-  return static_cast<std::uint64_t>(std::min(group.memory_bytes / 2, static_cast<double>(kEnough)));
+std::uint64_t Whole(double bytes) {
+  return static_cast<std::uint64_t>(std::min(bytes, static_cast<double>(kEnough)));
+}
+
+/// What a worker takes of the host (worker/stage/load.cc).
+std::uint64_t HostMemory(const api::Spec& spec, const Machines& group) {
+  const std::uint64_t wanted = spec.pipeline.memory.host;
+  if (group.memory_bytes <= 0) return wanted > 0 ? wanted : kEnough;
+  return wanted > 0 ? wanted : Whole(group.memory_bytes / 2);
+}
+
+/// For segments, where they are computed, and whether the state is in the memory of the host.
+api::SwapRoom RoomFor(const api::Spec& spec, const Parameters& parameters, const Machines& group) {
+  const std::uint64_t host = HostMemory(spec, group);
+  const std::uint64_t device = spec.pipeline.memory.device;
+  if (group.device_bytes <= 0) return {false, device > 0 ? std::min(device, host) : host};
+  api::SwarmJob job;
+  job.spec = spec;
+  return api::ChooseSwapRoom(job, parameters.trained, parameters.frozen, host,
+                             Whole(group.device_bytes));
 }
 
 /// Of a piece of a state (checkpoint::kPieceBytes).
@@ -48,48 +64,212 @@ bool IsCached(const Swapping& swapping, double bytes, const Machines& group) {
   return group.memory_bytes <= 0 || bytes <= free;
 }
 
-}  // namespace
-
-std::optional<Swapping> SwapStage(const api::Spec& spec, const ModelCosts& model,
-                                  const Machines& group, Run run) {
-  if (group.device_bytes > 0 || group.disk <= 0) return std::nullopt;
+/// As SwapStage of the worker does: beside a device a third segment leaves, if there is room for
+/// it.
+Result<model::SwapPlan> CutStage(const api::Spec& spec, const ModelCosts& model, Run run,
+                                 std::uint64_t memory, std::uint64_t each, bool on_device) {
   const bool embedding = run.first == 0, head = run.first + run.count == model.layers();
   const std::uint64_t table = SizeOf(model.table());
   const model::StageSizes sizes{
       .embedding = embedding ? table : 0,
       .layers = std::vector<std::uint64_t>(run.count, SizeOf(model.layer())),
       .head = head ? table : 0};
-  const std::uint64_t memory = MemoryFor(spec, group);
+  const model::Slice slice{static_cast<std::int64_t>(run.first),
+                           static_cast<std::int64_t>(run.count), embedding, head};
+  const model::SwapLimits limits{
+      .memory = memory,
+      .parameter_bytes = each,
+      .task_bytes = api::GraphOf(spec, 0, /*head=*/false).boundary,
+      .tasks = api::TasksTogether(spec),
+      .pass_bytes = model::PassBytes(spec.training.accumulation, spec.model.lora.rank > 0)};
+  if (on_device) {
+    model::SwapLimits three = limits;
+    three.parameter_bytes = each * 3 / 2;
+    if (auto plan = model::CutIntoSegments(slice, sizes, three); plan.ok()) return plan;
+  }
+  return model::CutIntoSegments(slice, sizes, limits);
+}
+
+SwapSegment SegmentOf(const ModelCosts& model, Run run, const model::Slice& slice) {
+  const double all = model.Flops(run);
+  if (slice.embedding) return {model.table(), 0};
+  if (slice.head) return {model.table(), model.HeadFlops() / all};
+  const Run layers{static_cast<std::uint64_t>(slice.first),
+                   static_cast<std::uint64_t>(slice.count)};
+  const bool is_last = layers.first + layers.count == model.layers();
+  const double work = model.Flops(layers) - (is_last ? model.HeadFlops() : 0);
+  return {{layers.count * model.layer().trained, layers.count * model.layer().frozen}, work / all};
+}
+
+/// Bytes a second of where the state is.
+double TierRate(const Swapping& swapping, const Machines& group) {
+  return swapping.in_memory ? MemoryRate(group) : group.disk;
+}
+
+/// Passes of microbatches through segments that a device computes, one segment after the other.
+class Passes {
+ public:
+  Passes(const Swapping& swapping, double seconds, double forward_share, const Machines& group)
+      : swapping_(swapping),
+        seconds_(seconds),
+        forward_share_(forward_share),
+        tier_(TierRate(swapping, group)),
+        memory_(MemoryRate(group)),
+        to_(ToDevice(group)),
+        from_(FromDevice(group)) {}
+
+  /// Of so many microbatches; the first pass of a step finds nothing on the device.
+  void Pass(double tasks, bool is_first) {
+    if (tasks <= 0) return;
+    const std::vector<SwapSegment>& segments = swapping_.segments;
+    const std::size_t count = segments.size();
+    if (is_first) Expose(ComesIn(0), kTier);
+    for (std::size_t s = 0; s < count; ++s) {
+      const Carried carried = CarriedBy(s, count);
+      Slot(segments[s].work * seconds_ * forward_share_, tasks,
+           {.in = carried.in, .out = carried.out, .moves = s + 1 < count ? 2.0 : 0.0},
+           s + 1 < count ? std::optional(s + 1) : std::nullopt, 0);
+    }
+    double leaving = 0;  // of the segment before, gradients
+    for (std::size_t s = count; s-- > 0;) {
+      const auto gradients = static_cast<double>(segments[s].parameters.trained) * kGradient *
+                             (swapping_.exact ? tasks : 1);
+      const Carried carried = CarriedBy(s, count);
+      // The input and the gradient of the output come; that of the input leaves.
+      Slot(segments[s].work * seconds_ * (1 - forward_share_), tasks,
+           {.in = carried.in + carried.out, .out = carried.in, .moves = s > 0 ? 3.0 : 0.0},
+           s > 0 ? std::optional(s - 1) : std::nullopt, leaving);
+      const bool beside = swapping_.leaves_beside && s > 0;
+      leaving = beside ? gradients : 0;
+      if (!beside) Expose(gradients / from_, kLink);
+      if (s == 0) Expose(gradients / tier_, kTier);
+    }
+    // Floats of the first pass become the step's sum as they are.
+    if (is_first && !swapping_.exact) return;
+    const double sums = swapping_.exact ? tasks : 1;
+    const auto trained = static_cast<double>(swapping_.parameters.trained);
+    Expose(sums * (kGradient + 2 * SumBytes(swapping_)) * trained / tier_, kTier);
+  }
+
+  SwapTime time() const {
+    const double waits = tier_waits_ + link_waits_;
+    return {computes_ + waits, tier_waits_ > link_waits_ ? SwapWait::kTier : SwapWait::kLink};
+  }
+
+ private:
+  static constexpr bool kTier = true, kLink = false;
+
+  /// What a microbatch carries: from the host to a segment, and back; and how often that moves
+  /// where it waits in the tier.
+  struct Carried {
+    double in, out, moves;
+  };
+
+  /// Of a forward: token ids and losses are few.
+  Carried CarriedBy(std::size_t s, std::size_t count) const {
+    return {.in = s == 0 && swapping_.embedding ? 0.0 : 1.0,
+            .out = s + 1 == count && swapping_.head ? 0.0 : 1.0,
+            .moves = 0};
+  }
+  double Weights(std::size_t s) const {
+    return static_cast<double>(swapping_.segments[s].parameters.all());
+  }
+  /// From the tier to the device: as they are, made operands, and over the link.
+  double ComesIn(std::size_t s) const {
+    return Weights(s) * (kWeight / tier_ + kWeight / memory_ + swapping_.operand / to_);
+  }
+  void Expose(double seconds, bool by_tier) { (by_tier ? tier_waits_ : link_waits_) += seconds; }
+  /// While a segment computes with so many microbatches, `next` comes and gradients leave.
+  void Slot(double computes, double tasks, Carried carried, std::optional<std::size_t> next,
+            double leaving) {
+    computes *= tasks;
+    const double each = tasks * swapping_.boundary;
+    const double weights = next ? Weights(*next) : 0;
+    const double waiting = swapping_.inputs > 0 ? carried.moves * each : 0;
+    // The host copies what crosses from and to memory that a device reaches.
+    const double by_host =
+        std::max({(weights * kWeight + leaving + waiting) / tier_,
+                  (carried.in + carried.out) * each / memory_, next ? ComesIn(*next) : 0.0});
+    const double link = std::max((carried.in * each + weights * swapping_.operand) / to_,
+                                 (carried.out * each + leaving) / from_);
+    computes_ += computes;
+    const double longest = std::max({computes, by_host, link});
+    Expose(longest - computes, by_host > link);
+  }
+
+  const Swapping& swapping_;
+  const double seconds_, forward_share_, tier_, memory_, to_, from_;
+  double computes_ = 0, tier_waits_ = 0, link_waits_ = 0;
+};
+
+SwapTime PassesOnDevice(const Swapping& swapping, double seconds, double forward_share,
+                        double microbatches, const Machines& group) {
+  const auto tasks = static_cast<double>(swapping.tasks);
+  const auto played = [&](double of_pass, bool is_first) {
+    Passes passes(swapping, seconds, forward_share, group);
+    passes.Pass(of_pass, is_first);
+    return passes.time();
+  };
+  const double whole = std::floor(microbatches / tasks);
+  const SwapTime first = played(std::min(tasks, microbatches), true);
+  double sum = first.seconds;
+  if (whole > 1) sum += (whole - 1) * played(tasks, false).seconds;
+  if (whole > 0) sum += played(microbatches - whole * tasks, false).seconds;
+  return {sum / microbatches, first.wait};
+}
+
+}  // namespace
+
+std::optional<Swapping> SwapStage(const api::Spec& spec, const ModelCosts& model,
+                                  const Machines& group, Run run) {
+  const bool on_device = group.device_bytes > 0;
+  const api::SwapRoom room = RoomFor(spec, model.ParametersOf(run), group);
+  if (!room.state_in_memory && group.disk <= 0) return std::nullopt;
+  // A limit above what the host has would be that of a host which has less.
+  if (on_device && group.memory_bytes > 0 && HostMemory(spec, group) > Whole(group.memory_bytes)) {
+    return std::nullopt;
+  }
   const std::uint64_t each = model::SegmentBytes(spec.training.precision);
   const std::uint64_t input = api::GraphOf(spec, 0, /*head=*/false).boundary;
-  const auto plan = model::CutIntoSegments(
-      {static_cast<std::int64_t>(run.first), static_cast<std::int64_t>(run.count), embedding, head},
-      sizes,
-      {.memory = memory,
-       .parameter_bytes = each,
-       .task_bytes = input,
-       .tasks = api::TasksTogether(spec),
-       .pass_bytes = model::PassBytes(spec.training.accumulation, spec.model.lora.rank > 0)});
+  const auto plan = CutStage(spec, model, run, room.memory, each, on_device);
   if (!plan.ok()) return std::nullopt;
   Swapping swapping{.parameters = model.ParametersOf(run),
-                    .memory = std::min(memory, api::LeastSwapMemory(plan->largest, each)),
                     .tasks = plan->tasks,
                     .exact = spec.training.accumulation == api::Accumulation::kExact,
                     .layers = 1,
                     .shared = SharedPart(spec, model),
                     .versions = api::VersionsOf(spec),
-                    .head = head};
+                    .embedding = run.first == 0,
+                    .head = run.first + run.count == model.layers(),
+                    .segments = {},
+                    .in_memory = room.state_in_memory,
+                    .boundary = static_cast<double>(input),
+                    .operand = spec.training.precision == api::Precision::kFP32 ? 4.0 : 2.0};
+  // What may be in memory at once (worker/model/swap/swap_stage.cc).
+  const std::uint64_t passing = plan->largest * each;
+  const std::uint64_t updating =
+      plan->largest * (each + static_cast<std::uint64_t>(SumBytes(swapping)));
+  swapping.leaves_beside = on_device && !swapping.exact && 3 * passing <= room.memory / 4 * 3;
+  swapping.updates_beside = 2 * updating <= room.memory;
+  swapping.stores_beside = 3 * updating <= room.memory;
+  const std::uint64_t at_once = swapping.leaves_beside ? 3 * passing : 2 * passing;
+  swapping.memory = std::min(room.memory, (at_once + 2) / 3 * 4);
   if (plan->inputs_in_tier) {
     swapping.inputs = static_cast<double>(input * (plan->segments.size() - 1));
   }
   for (const model::Slice& segment : plan->segments) {
     swapping.layers = std::max(swapping.layers, static_cast<std::uint64_t>(segment.count));
+    swapping.segments.push_back(SegmentOf(model, run, segment));
   }
   return swapping;
 }
 
-double SwappedSeconds(const Swapping& swapping, double seconds, double forward_share,
-                      double microbatches, double disk) {
+SwapTime SwappedSeconds(const Swapping& swapping, double seconds, double forward_share,
+                        double microbatches, const Machines& group) {
+  if (group.device_bytes > 0) {
+    return PassesOnDevice(swapping, seconds, forward_share, microbatches, group);
+  }
+  const double disk = group.disk;
   const auto tasks = static_cast<double>(swapping.tasks);
   const auto trained = static_cast<double>(swapping.parameters.trained);
   const auto all = static_cast<double>(swapping.parameters.all());
@@ -101,21 +281,54 @@ double SwappedSeconds(const Swapping& swapping, double seconds, double forward_s
   const double added = sums * (kGradient + 2 * SumBytes(swapping)) * trained / disk;
   const double forth = model::kForwardMoves * swapping.inputs / disk;
   const double back = model::kBackwardMoves * swapping.inputs / disk;
-  return std::max(seconds * forward_share, weights + forth) +
-         std::max(seconds * (1 - forward_share), weights + gradient + back) + added / microbatches;
+  return {std::max(seconds * forward_share, weights + forth) +
+              std::max(seconds * (1 - forward_share), weights + gradient + back) +
+              added / microbatches,
+          SwapWait::kTier};
 }
 
-double SwappedUpdateSeconds(const Swapping& swapping, double disk) {
+SwapTime SwappedUpdateSeconds(const Swapping& swapping, const Machines& group) {
+  const double tier = TierRate(swapping, group);
   const auto trained = static_cast<double>(swapping.parameters.trained);
   const auto frozen = static_cast<double>(swapping.parameters.frozen);
-  const double state = static_cast<double>(swapping.versions) * kWeight + kMoments;
-  const double read_again = swapping.shared * (trained * state + frozen * kWeight);
-  return (2 * (kWeight + kMoments) * trained + read_again + 2 * SumBytes(swapping) * trained) /
-         disk;
+  const double versions = static_cast<double>(swapping.versions) * kWeight + kMoments;
+  const double again = swapping.shared * (trained * versions + frozen * kWeight);
+  const double state = kWeight + kMoments;
+  const double shown = SumBytes(swapping) * trained / tier;
+  const double comes = (state + SumBytes(swapping)) * trained / tier;
+  const double leaves = (state * trained + again) / tier;
+  const bool counts = group.update_rate > 0 || group.device_bytes > 0;
+  const double computes = counts ? trained / UpdateRate(group) : 0;
+  // Beside the update of a segment are the others' ways: the first one's way there and the last
+  // one's way back are beside none.
+  double first = 0, last = 0;
+  for (const SwapSegment& segment : swapping.segments) {
+    const double share = static_cast<double>(segment.parameters.trained) / trained;
+    if (share <= 0) continue;
+    if (first <= 0) first = share * comes;
+    last = share * leaves;
+  }
+  double updates = comes + leaves + computes;
+  if (swapping.stores_beside) {
+    updates = std::max(comes + leaves, first + computes + last);
+  } else if (swapping.updates_beside) {
+    updates = std::max(comes, first + computes) + leaves;
+  }
+  const bool by_host = computes > shown + comes + leaves;
+  return {shown + updates, by_host ? SwapWait::kUpdate : SwapWait::kTier};
+}
+
+double OffloadedUpdateSeconds(const Parameters& parameters, api::Precision precision,
+                              const Machines& group) {
+  const auto trained = static_cast<double>(parameters.trained);
+  const double operand = precision == api::Precision::kFP32 ? kWeight : kWeight / 2;
+  return trained *
+         (kGradient / FromDevice(group) + 1 / UpdateRate(group) + operand / ToDevice(group));
 }
 
 SwappedLocal SwappedLocalSeconds(const Swapping& swapping, const Machines& group) {
   const auto trained = static_cast<double>(swapping.parameters.trained);
+  const double tier = TierRate(swapping, group);
   const double numbers = trained * kWeight;  // of the mapped ones, each
   // What an inner step moved, the round's sum; local and outer weights, velocity.
   const bool is_cached = IsCached(swapping, 5 * numbers, group);
@@ -126,7 +339,7 @@ SwappedLocal SwappedLocalSeconds(const Swapping& swapping, const Machines& group
   // The inner weights are written. The sum is read three times, outer weights and velocity change
   // and are read for their digest, and local weights are written and read.
   const double round = numbers + (is_cached ? 0 : 11 * numbers);
-  return {inner / group.disk, round / group.disk};
+  return {inner / tier, round / tier};
 }
 
 }  // namespace swarm::planner

@@ -23,6 +23,12 @@ const char* NameOf(Limit limit) {
       return "Compute";
     case Limit::kDisk:
       return "Disk";
+    case Limit::kHostMemory:
+      return "HostMemory";
+    case Limit::kDeviceLink:
+      return "DeviceLink";
+    case Limit::kUpdate:
+      return "Update";
     case Limit::kLine:
       return "Line";
     case Limit::kConnection:
@@ -59,6 +65,12 @@ std::string TurnText(const planner::Turn& turn) {
   add(turn.faster_links, "links");
   add(turn.slower_devices, "devices");
   add(turn.faster_devices, "devices");
+  add(turn.slower_hosts, "hosts");
+  add(turn.faster_hosts, "hosts");
+  if (turn.smaller_devices) {
+    text += (text.empty() ? "" : ", or ") +
+            ("devices of less than " + GibibytesText(*turn.smaller_devices));
+  }
   return text.empty() ? "nothing within a factor of 1000" : text;
 }
 
@@ -79,7 +91,7 @@ std::string WayText(const Plan& plan) {
       spec.pipeline.residency == api::Residency::kSwap ? "  swapped" : "");
 }
 
-json StageJson(const StagePrediction& stage) {
+json StageNumbers(const StagePrediction& stage) {
   return {{"firstLayer", stage.run.first},
           {"layers", stage.run.count},
           {"machines", stage.machines},
@@ -91,6 +103,39 @@ json StageJson(const StagePrediction& stage) {
           {"inFlight", stage.in_flight}};
 }
 
+json SwapJson(const planner::SwapPrediction& swap) {
+  return {{"segments", swap.segments},
+          {"together", swap.tasks},
+          {"inMemory", swap.in_memory},
+          {"computeSeconds", swap.compute_seconds},
+          {"passSeconds", swap.pass_seconds},
+          {"waitsFor", NameOf(swap.waits)},
+          {"updateSeconds", swap.update_seconds},
+          {"updateWaitsFor", NameOf(swap.updates)}};
+}
+
+json StageJson(const StagePrediction& stage) {
+  json text = StageNumbers(stage);
+  if (stage.swap) text["swap"] = SwapJson(*stage.swap);
+  return text;
+}
+
+/// How a stage is swapped, and what its passes and its update wait for.
+std::string SwapText(const planner::SwapPrediction& swap, std::size_t stage) {
+  std::string text = Format(
+      "%llu segments, %llu microbatches together, state %s; passes %.3g s, of which devices "
+      "compute "
+      "%.3g s",
+      static_cast<unsigned long long>(swap.segments), static_cast<unsigned long long>(swap.tasks),
+      swap.in_memory ? "in the memory of the host" : "on the disk", swap.pass_seconds,
+      swap.compute_seconds);
+  if (swap.pass_seconds > swap.compute_seconds) {
+    text += ", the rest waits for " + planner::LimitText(swap.waits, stage);
+  }
+  return text + Format("; update %.3g s, mostly ", swap.update_seconds) +
+         planner::LimitText(swap.updates, stage);
+}
+
 json TurnJson(const planner::Turn& turn) {
   json factors = json::object();
   const auto add = [&](const char* key, const std::optional<double>& factor) {
@@ -100,6 +145,9 @@ json TurnJson(const planner::Turn& turn) {
   add("fasterLinks", turn.faster_links);
   add("slowerDevices", turn.slower_devices);
   add("fasterDevices", turn.faster_devices);
+  add("slowerHosts", turn.slower_hosts);
+  add("fasterHosts", turn.faster_hosts);
+  if (turn.smaller_devices) factors["smallerDevicesGiB"] = *turn.smaller_devices / kGibibyte;
   return factors;
 }
 
@@ -160,6 +208,10 @@ void PrintPlans(const planner::Plans& plans, const planner::Request& request, st
   }
   Row(out, "step", step);
   Row(out, "bound by", LimitText(p));
+  for (std::size_t s = 0; s < p.stages.size(); ++s) {
+    if (!p.stages[s].swap) continue;
+    Row(out, ("stage " + std::to_string(s)).c_str(), SwapText(*p.stages[s].swap, s));
+  }
   if (p.lost_share > 0) {
     Row(out, "lost", Format("%.2f %% to machines that go, and recoveries", 100 * p.lost_share));
   }
