@@ -137,6 +137,8 @@ TEST_F(ModelCommandsTest, AMachineIsMeasuredAsAFleetThatAJobIsPlannedFor) {
   const std::string fleet = Output();
   EXPECT_THAT(fleet, HasSubstr("memoryGiB: "));
   EXPECT_THAT(fleet, HasSubstr("diskMBps: "));
+  EXPECT_THAT(fleet, HasSubstr("memoryMBps: "));
+  EXPECT_THAT(fleet, HasSubstr("updateMillions: "));
   ASSERT_TRUE(WriteFile(Path("fleet.yaml"), fleet).ok());
   ASSERT_EQ(Run({"plan", "-f", Path("job.yaml"), "--fleet", Path("fleet.yaml")}), 0) << Output();
   EXPECT_THAT(Output(), HasSubstr("1 x a \"b\""));

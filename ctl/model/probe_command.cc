@@ -26,6 +26,8 @@
 namespace swarm::ctl {
 namespace {
 
+/// Of the host's memory, what is copied: more than caches hold.
+constexpr double kCopiedGibibytes = 0.5;
 /// Layers that are measured: the planner counts layers as alike.
 constexpr std::int64_t kLayers = 2;
 constexpr std::uint64_t kChunk = std::uint64_t{16} << 20;  // of the disk
@@ -83,9 +85,36 @@ Result<double> MeasureRate(const api::SwarmJob& job, int threads, const std::str
   return operations / times[times.size() / 2];
 }
 
+/// Parameters a second of the host's update: that of a swapped stage's segments, or beside a
+/// device.
+Result<double> MeasureUpdate(api::SwarmJob job, int threads, double seconds) {
+  job.spec.training.precision = api::Precision::kFP32;  // it is one of masters
+  model::StageOptions options = stage::OptionsOf(job, 0, 1, threads, "cpu");
+  ASSIGN_OR_RETURN(const auto stage, model::Stage::Create(options));
+  stage->InitRandom(job.spec.training.seed);
+  std::vector<Bytes> sums;
+  double parameters = 0;
+  for (std::size_t g = 0; g < stage->groups().size(); ++g) {
+    sums.push_back(stage->Accumulator(protocol::Step(0), g).elements);
+    parameters += static_cast<double>(stage->groups()[g].count);
+  }
+  const double learning_rate = 1e-9;  // any
+  double updated = 0;
+  Timepoint begun = Clock::now();
+  for (Timepoint end = begun; updated == 0 || Clock::now() < end;) {
+    RETURN_IF_ERROR(stage->Apply(sums, /*clip=*/1, learning_rate, /*skip=*/false));
+    if (end == begun) {  // memory was not there yet
+      begun = Clock::now();
+      end = begun + FromSeconds(seconds);
+      continue;
+    }
+    updated += parameters;
+  }
+  return updated / ToSeconds(Clock::now() - begun);
+}
+
 /// Bytes a second of a thread that reads and one that writes, each of half of so many.
-Result<double> MeasureDisk(const std::string& folder, double seconds, double gibibytes) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<tier::Tier> tier, tier::OpenFileTier(folder));
+Result<double> MeasureTier(tier::Tier* tier, double seconds, double gibibytes) {
   const auto half = static_cast<std::uint64_t>(gibibytes * kGibibyte / 2);
   const std::uint64_t chunks = std::max<std::uint64_t>(half / kChunk, 1);
   RETURN_IF_ERROR(tier->Grow(2 * chunks * kChunk));
@@ -150,10 +179,22 @@ ExitCode ProbeMachine(const ProbeOptions& options, std::ostream& out, std::ostre
   if (options.device != "cpu") {
     const auto room = stage::FreeDeviceMemory(options.device);
     if (!room.ok()) return fail(room.status());
-    fields += Format(", deviceMemoryGiB: %.4g", static_cast<double>(*room) / kGibibyte);
+    const auto copies = stage::MeasureDeviceCopies(options.device, options.seconds);
+    if (!copies.ok()) return fail(copies.status());
+    fields += Format(", deviceMemoryGiB: %.4g, toDeviceMBps: %.4g, fromDeviceMBps: %.4g",
+                     static_cast<double>(*room) / kGibibyte, copies->to_device / kMega,
+                     copies->from_device / kMega);
   }
+  const auto update = MeasureUpdate(Shortened(*job), threads, options.seconds);
+  if (!update.ok()) return fail(update.status());
+  const auto memory_tier = tier::MakeMemoryTier();
+  const auto memory = MeasureTier(memory_tier.get(), options.seconds, kCopiedGibibytes);
+  if (!memory.ok()) return fail(memory.status());
+  fields += Format(", memoryMBps: %.4g, updateMillions: %.4g", *memory / kMega, *update / kMega);
   if (!options.scratch.empty()) {
-    const auto disk = MeasureDisk(options.scratch, options.seconds, options.scratch_gib);
+    const auto scratch = tier::OpenFileTier(options.scratch);
+    if (!scratch.ok()) return fail(scratch.status());
+    const auto disk = MeasureTier(scratch->get(), options.seconds, options.scratch_gib);
     if (!disk.ok()) return fail(disk.status());
     fields += Format(", diskMBps: %.4g", *disk / kMega);
   }

@@ -24,8 +24,9 @@ struct ProbeOptions {
 };
 
 /// Prints a fleet of this one machine as YAML (docs/planner.md): its rate on layers of the job's
-/// model, as the planner counts operations; its memory; the rate of the disk; links to others.
-/// Nothing else should run meanwhile.
+/// model, as the planner counts operations; its memory, and how fast the host copies and updates; a
+/// device's memory and the link to it; the rate of the disk; links to others. Nothing else should
+/// run meanwhile.
 ExitCode ProbeMachine(const ProbeOptions& options, std::ostream& out, std::ostream& err);
 
 }  // namespace swarm::ctl
