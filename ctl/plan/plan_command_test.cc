@@ -122,6 +122,22 @@ TEST_F(PlanCommandTest, AModelThatDoesNotFitIsSwapped) {
   EXPECT_THAT(out_.str(), HasSubstr(", update "));
 }
 
+TEST_F(PlanCommandTest, AModelThatNoDeviceHoldsIsSwappedBesideItAndTheRowsSayHow) {
+  Write("fleet.yaml",
+        "groups: [{name: gpu, count: 1, teraflops: 30, memoryGiB: 64, deviceMemoryGiB: 3.1, "
+        "toDeviceMBps: 20000, fromDeviceMBps: 20000, memoryMBps: 10000, updateMillions: 500}]");
+  const json best = Json()["plans"][0];
+  EXPECT_EQ(best["manifest"]["spec"]["pipeline"]["residency"], "Swap");
+  const json swap = best["stages"][0]["swap"];
+  EXPECT_EQ(swap["inMemory"], true);
+  EXPECT_GE(swap["passSeconds"], swap["computeSeconds"]);
+  options_.json = false;
+  out_.str("");
+  EXPECT_EQ(PlanJob(options_, out_, err_), ExitCode::kOk);
+  EXPECT_THAT(out_.str(), HasSubstr(" together, state in the memory of the host; passes "));
+  EXPECT_THAT(out_.str(), HasSubstr("; update "));
+}
+
 TEST_F(PlanCommandTest, AdaptersFitWhereTheWholeModelDoesNot) {
   const std::string folder = (folder_.path() / "model").string();
   std::filesystem::create_directory(folder);
