@@ -2,6 +2,7 @@
 // dialled home. The test plays schedulers and kubelets.
 #include <gmock/gmock.h>
 
+#include <atomic>
 #include <fstream>
 #include <sstream>
 #include <thread>
@@ -33,6 +34,24 @@ using testing::UnorderedElementsAre;
 const kube::Resource kDefinitions{"apiextensions.k8s.io", "v1", "customresourcedefinitions", false};
 const std::string kTwoPools = R"({"workers": {"replicas": 4, "pools": [
     {"name": "here", "maxReplicas": 2}, {"name": "there", "cluster": "west"}]}})";
+
+/// Takes hours for done, and the wall clock for as much later.
+class HastyTiming final : public kube::Timing {
+ public:
+  Timepoint Now() override { return kube::SystemTiming().Now(); }
+  kube::WallTime WallNow() override {
+    return kube::SystemTiming().WallNow() + seconds(ahead_.load());
+  }
+  bool Sleep(Duration duration, std::stop_token stop) override {
+    if (duration < std::chrono::hours(1)) return kube::SystemTiming().Sleep(duration, stop);
+    ahead_ += std::chrono::ceil<seconds>(duration).count();
+    return !stop.stop_requested();
+  }
+  double Uniform() override { return kube::SystemTiming().Uniform(); }
+
+ private:
+  std::atomic<std::int64_t> ahead_ = 0;  // seconds
+};
 
 class SatelliteRealApiTest : public kube::ApiServerUnderTest {
  protected:
@@ -118,11 +137,12 @@ class SatelliteRealApiTest : public kube::ApiServerUnderTest {
   }
 
   void StartSatellite(const std::string& token,
-                      const satellite::SweepOptions& sweep = {.settle = seconds(0)}) {
-    satellite_ = std::jthread([this, token, sweep](std::stop_token stop) {
+                      const satellite::SweepOptions& sweep = {.settle = seconds(0)},
+                      kube::Timing& timing = kube::SystemTiming()) {
+    satellite_ = std::jthread([this, token, sweep, &timing](std::stop_token stop) {
       satellite_ended_ = satellite::RunSatellite(
           {.token = token, .secret = {ns_, "swarm-satellite"}, .namespaces = {ns_}, .sweep = sweep},
-          {*west_, west_plane_->transport(), Admin()}, kube::SystemTiming(), &metrics_, stop);
+          {*west_, west_plane_->transport(), Admin()}, timing, &metrics_, stop);
     });
   }
   void StopSatellite() {
@@ -165,6 +185,27 @@ class SatelliteRealApiTest : public kube::ApiServerUnderTest {
                                            {{"type", "Ready"}, {"status", "True"}}}}}}},
                                       {.subresource = "status"});
     ASSERT_TRUE(changed.ok()) << changed.status().ToString();
+  }
+  std::string Ready() {
+    const json job = Job();
+    return job.is_object() ? kube::TextAt(job, "/status/readyByCluster") : "";
+  }
+  /// The condition ClustersConnected: "False: ClusterAway".
+  std::string Connected() {
+    const json job = Job();
+    const json::json_pointer place("/status/conditions");
+    for (const json& each : job.contains(place) ? job[place] : json::array()) {
+      if (each["type"] == "ClustersConnected") {
+        return kube::TextAt(each, "/status") + ": " + kube::TextAt(each, "/reason");
+      }
+    }
+    return "";
+  }
+  double OfSatellite(Metric metric) const {
+    for (const MetricSample& sample : metrics_.Read()) {
+      if (sample.metric == metric) return std::get<double>(sample.value);
+    }
+    return -1;
   }
   /// The address that the trainer's name has in the other cluster.
   std::string TrainerThere() {
@@ -241,6 +282,31 @@ TEST_F(SatelliteRealApiTest, WithoutItsSatelliteTheOtherClustersPodsStayAndHomeG
       << testing::PrintToString(There()) << testing::PrintToString(Here());
 }
 
+TEST_F(SatelliteRealApiTest, AClusterThatIsAwayIsToldAndSoIsItsReturn) {
+  StartSatellite(TokenFor("west"));
+  Submit();
+  ASSERT_TRUE(Await([&] { return Ready() == "home 0/2, west 0/2" && There().size() == 2; }));
+  for (const std::string& pod : There()) Run(*west_, pod, "10.2.0.1");
+  EXPECT_TRUE(Await([&] { return Ready() == "home 0/2, west 2/2"; })) << Ready();
+  EXPECT_TRUE(NamesIn(*west_, kube::resources::PodDisruptionBudgets()).contains("tiny-workers"));
+  EXPECT_EQ(OfSatellite(Metric::kSatelliteConnected), 1);
+  StopSatellite();
+  EXPECT_EQ(OfSatellite(Metric::kSatelliteConnected), 0);
+  EXPECT_TRUE(Await([&] {
+    controller_->LookAtClusters();
+    return Connected() == "False: ClusterAway";
+  })) << Connected();
+  EXPECT_EQ(Ready(), "home 0/2, west 2/2 (away)");
+  StartSatellite("");
+  EXPECT_TRUE(Await([&] {
+    controller_->LookAtClusters();
+    return Connected() == "True: EveryClusterConnected";
+  })) << Connected();
+  EXPECT_EQ(OfSatellite(Metric::kSatelliteConnected), 1);
+  EXPECT_EQ(OfSatellite(Metric::kSatelliteRefused), 0);
+  EXPECT_GT(OfSatellite(Metric::kSatelliteCertificateEnd), 0);
+}
+
 TEST_F(SatelliteRealApiTest, AnOperatorThatTakesOverFindsThePodsOfTheOtherCluster) {
   StartSatellite(TokenFor("west"));
   Submit();
@@ -290,6 +356,18 @@ TEST_F(SatelliteRealApiTest, GuessingTokensCostsTheApiServerLittle) {
   EXPECT_EQ(guess(), StatusCode::kResourceExhausted);
   timing.Sleep(seconds(1), {});
   EXPECT_EQ(guess(), StatusCode::kUnauthenticated);
+}
+
+TEST_F(SatelliteRealApiTest, AConnectionThatStaysIsRenewedBeforeItsCertificateEnds) {
+  HastyTiming timing;
+  StartSatellite(TokenFor("west"), {.settle = seconds(0)}, timing);
+  std::set<std::string> certificates;
+  EXPECT_TRUE(Await([&] {
+    const auto secret = west_->Get(kube::resources::Secrets(), {ns_, "swarm-satellite"});
+    if (secret.ok()) certificates.insert(satellite::TextIn(**secret, "tls.crt"));
+    return certificates.size() == 2;
+  })) << satellite_ended_.ToString();
+  StopSatellite();
 }
 
 TEST_F(SatelliteRealApiTest, ATokenIsGoodOnceAndARevokedClusterIsOut) {
