@@ -5,11 +5,14 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <csignal>
+#include <cstdio>
+#include <fstream>
 #include <string>
 #include <vector>
 
 #include "base/exit.h"
 #include "base/log.h"
+#include "bench/counting_endpoint.h"
 #include "bench/timed_stage.h"
 #include "worker/net/grpc/grpc_endpoint.h"
 #include "worker/stage/worker.h"
@@ -19,7 +22,7 @@ namespace swarm::stage {
 namespace {
 
 struct Flags {
-  std::string id, listen = "127.0.0.1:0", trainer;
+  std::string id, listen = "127.0.0.1:0", trainer, region = "local", sent_file;
   std::vector<double> forward_ms = {0}, backward_ms = {0};
   std::uint64_t boundary_bytes = 0;
   std::vector<std::uint64_t> parameters = {1};
@@ -32,9 +35,20 @@ T Of(const std::vector<T>& values, std::uint64_t stage) {
   return values[std::min<std::size_t>(stage, values.size() - 1)];
 }
 
+/// Lines of a receiver and the bytes of payload that it was sent.
+void Write(const net::SentBytes& sent, const std::string& path) {
+  std::ofstream file(path + ".new");
+  for (const auto& [to, bytes] : sent.Read()) file << to.value << " " << bytes << "\n";
+  file.close();
+  if (!file || std::rename((path + ".new").c_str(), path.c_str()) != 0) {
+    LOG_ERROR("{}: cannot be written", path);
+  }
+}
+
 int Run(const Flags& flags) {
   WorkerOptions options{.id = protocol::WorkerId(flags.id),
                         .incarnation = protocol::Incarnation(1),
+                        .region = flags.region,
                         .trainer = trainer::kTrainerId,
                         .trainer_addresses = {{"cluster", flags.trainer, ""}},
                         .numeric_class = "timed",
@@ -48,13 +62,16 @@ int Run(const Flags& flags) {
   };
   const net::GrpcOptions endpoint{
       .self = options.id, .listen = flags.listen, .job = "local", .plaintext = true};
+  net::SentBytes sent;
   auto worker =
       Worker::Start(std::move(options),
                     [&](net::EndpointHandler* handler) -> Result<std::unique_ptr<net::Endpoint>> {
                       ASSIGN_OR_RETURN(auto made, net::GrpcEndpoint::Create(endpoint, handler));
-                      return std::unique_ptr<net::Endpoint>(std::move(made));
+                      return std::unique_ptr<net::Endpoint>(
+                          std::make_unique<net::CountingEndpoint>(std::move(made), &sent));
                     });
   const Status status = worker.ok() ? (*worker)->Wait() : worker.status();
+  if (!flags.sent_file.empty()) Write(sent, flags.sent_file);
   if (!status.ok()) LOG_ERROR("{}", status.message());
   return status.ok() ? 0 : 1;
 }
@@ -70,6 +87,9 @@ int Main(int argc, char** argv) {
   app.add_option("--boundary-bytes", flags.boundary_bytes, "of a microbatch, each way");
   app.add_option("--parameters", flags.parameters, "floats that a reduce sums, by stage")
       ->delimiter(',');
+  app.add_option("--region", flags.region, "where it says that it is");
+  app.add_option("--sent-file", flags.sent_file,
+                 "written at the end: lines of a receiver and the bytes of payload sent to it");
   app.add_flag("--silent-on-links", flags.silent_on_links, "Routes stay plain");
   CLI11_PARSE(app, argc, argv);
   StartLogging(flags.id, "info");
