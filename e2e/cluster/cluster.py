@@ -1,5 +1,6 @@
 """The whole cluster: control plane and nodes, all inside one sandbox."""
 import contextlib
+import itertools
 import shutil
 import subprocess
 
@@ -15,6 +16,7 @@ CAPACITY = "swarmjob.dev/capacity"  # selects the nodes of the cases' pools: spo
 SPOT_LABEL = "swarmjob.dev/spot"    # operator and trainers avoid nodes with it
 SPOT, ON_DEMAND = "spot", "on-demand"
 CONTROL_PLANE_WEIGHT = 4            # of the processors, against 1 of a node
+_NUMBERS = itertools.count(1)       # of the clusters beside the first one
 
 
 class Cluster:
@@ -25,7 +27,9 @@ class Cluster:
     def __init__(self, box, binaries, archives, store, logs, place=network.HOME):
         self.sandbox = box
         self.place = place
-        self.folder = box.folder / ("cluster" if place is network.HOME else f"cluster-{place.name}")
+        # A case may start another cluster where one has been; what that one left is in its own folder.
+        self.name = place.name if place is network.HOME else f"{place.name}-{next(_NUMBERS)}"
+        self.folder = box.folder / ("cluster" if place is network.HOME else f"cluster-{self.name}")
         self.folder.mkdir()
         self.binaries = binaries
         self.archives = archives
@@ -51,7 +55,10 @@ class Cluster:
                 shutil.rmtree(other)
             new = self.sandbox.folder / "store"
             self.unpack_seconds = load_images(self.archives, new, self.sandbox.folder / "unpacking")
-            shutil.move(new, self.images)
+            # Not shutil.move: between file systems it would read the devices of an image, and wait for a terminal.
+            part = self.images.with_name(f"{self.images.name}.part")
+            subprocess.run(["mv", new, part], check=True)
+            part.rename(self.images)
 
     def start_beside(self, other):
         """Brings up the control plane of a further cluster, in the network of another one that runs."""
@@ -134,4 +141,4 @@ class Cluster:
             if node.machine.poll() is None:
                 self.keep_logs(node)
         with contextlib.suppress(FileExistsError):
-            shutil.copytree(self.folder / "logs", self.logs / f"control-plane-{self.place.name}")
+            shutil.copytree(self.folder / "logs", self.logs / f"control-plane-{self.name}")

@@ -64,8 +64,8 @@ def make():
 
 
 def add_control_plane(place):
-    """Gives the bridge the address of another cluster's control plane."""
-    ip("addr", "add", f"{place.control_plane}/{NODES.prefixlen}", "dev", BRIDGE, *(["nodad"] if IPV6 else []))
+    """Gives the bridge the address of another cluster's control plane, unless it has it."""
+    ip("addr", "replace", f"{place.control_plane}/{NODES.prefixlen}", "dev", BRIDGE, *(["nodad"] if IPV6 else []))
 
 
 def address(index):
