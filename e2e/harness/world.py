@@ -117,8 +117,12 @@ class World:
         """Makes the operator of the other cluster a satellite, as its administrator does."""
         token = eventually("home to give a token", lambda: self.run_swarmctl(
             "satellite", "token", name, "--home", home, namespace=OPERATOR_NAMESPACE), 60)
-        self.install("--set", "satellite.enabled=true", "--set", f"satellite.token={token.strip()}",
-                     "--set", "crds.enabled=false", kubeconfig=kubectl.kubeconfig)
+        self.install_satellite(kubectl, "--set", f"satellite.token={token.strip()}")
+
+    def install_satellite(self, kubectl, *extra):
+        """Installs the chart in the other cluster, as a satellite. Without a token it needs an identity of before."""
+        self.install("--set", "satellite.enabled=true", "--set", "crds.enabled=false", *extra,
+                     kubeconfig=kubectl.kubeconfig)
 
     # Machines.
 
@@ -229,9 +233,9 @@ class World:
             controller.kill()
             self.install()
 
-    def uninstall(self):
-        """Uninstalls the chart."""
-        self.helm("uninstall", RELEASE, "--namespace", OPERATOR_NAMESPACE, "--wait")
+    def uninstall(self, kubeconfig=None):
+        """Uninstalls the chart, in this cluster or in that of `kubeconfig`."""
+        self.helm("uninstall", RELEASE, "--namespace", OPERATOR_NAMESPACE, "--wait", kubeconfig=kubeconfig)
 
     def operator_pods(self):
         """The operator's running pods."""
