@@ -108,3 +108,28 @@ def satellite_installed_again(world):
         world.note(f"killed in the other cluster: {lost}")
         eventually("another worker there", lambda: len(workers_there(world, west) - {lost}) == 2, 90)
         end_well(world, west, job)
+
+
+@case("Home's operator is down for a while, and the workers of both clusters train on", "regions", machines=True,
+      seconds=600)
+def home_down(world):
+    with two(world) as west:
+        job, there = train_in_both(world, west, steps=900)
+        world.kubectl("scale", "deployment", "--all", "-n", OPERATOR_NAMESPACE, "--replicas=0")
+        eventually("home's operator to be gone", lambda: not world.operator_pods(), 60)
+        world.note("home's operator is switched off")
+        trains_on(job)
+        world.check("the workers there train on", workers_there(world, west) == there, workers_there(world, west))
+        lost = sorted(there)[0]
+        west.delete("pod", lost, world.namespace, "--grace-period=0", "--force")
+        world.note(f"killed in the other cluster: {lost}")
+        trains_on(job)
+        world.check("the satellite makes nothing by itself", workers_there(world, west) == there - {lost},
+                    workers_there(world, west))
+        world.kubectl("scale", "deployment", "--all", "-n", OPERATOR_NAMESPACE, "--replicas=1")
+        world.note("home's operator is switched on")
+        eventually("another worker there", lambda: len(workers_there(world, west) - {lost}) == 2, 120)
+        world.check("the other one was not replaced", there - {lost} <= workers_there(world, west),
+                    workers_there(world, west))
+        await_ready(job, 4)
+        end_well(world, west, job)
