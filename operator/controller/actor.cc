@@ -434,7 +434,32 @@ Result<json> Actor::BuildPod(const Acting& acting, const plan::Action& action) c
   return pod;
 }
 
+// An outpost is trusted for an hour, but of a pod whose owner is gone nothing would be left: the
+// garbage collector would delete each as soon as it is made.
+void Actor::RenewLostOutposts(const Acting& acting,
+                              const std::vector<const plan::Action*>& actions) {
+  std::set<std::string> clusters;
+  for (const plan::Action* action : actions) {
+    clusters.insert(ClusterOf(acting, CreationOf(*action)->pool));
+  }
+  clusters.erase("");
+  for (const std::string& cluster : clusters) {
+    const auto known = acting.memory->outposts.find(cluster);
+    const auto client = ClientOf(cluster);
+    if (known == acting.memory->outposts.end() || !client.ok()) continue;
+    const auto there = (*client)->Get(kube::resources::ConfigMaps(),
+                                      {acting.view.ns, names::OutpostName(acting.view.name)});
+    const bool lost = there.ok() ? kube::UidOf(**there) != known->second.uid
+                                 : there.status().code() == StatusCode::kNotFound;
+    if (!lost) continue;
+    acting.memory->outposts.erase(known);
+    // Where that fails there is no pod either, and the next decision tries again and says why.
+    (void)ApplyOutpost(acting, cluster);
+  }
+}
+
 Status Actor::CreateAll(const Acting& acting, const std::vector<const plan::Action*>& actions) {
+  RenewLostOutposts(acting, actions);
   Status first;
   bool refused = false;
   std::size_t batch = 1;

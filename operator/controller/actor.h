@@ -79,6 +79,9 @@ class Actor {
   Status ApplyOutpost(const Acting& acting, const std::string& cluster);
   bool HasGoodOutposts(const Acting& acting) const;
   Result<nlohmann::json> BuildPod(const Acting& acting, const plan::Action& action) const;
+  /// Of the clusters where a pod is to be created: what the job has there is made anew first if its
+  /// owner is not there any more.
+  void RenewLostOutposts(const Acting& acting, const std::vector<const plan::Action*>& actions);
   Status CreateAll(const Acting& acting, const std::vector<const plan::Action*>& actions);
   void Create(const Acting& acting, Creating* creating) const;
   Status TryCreate(const Acting& acting, Creating* creating) const;

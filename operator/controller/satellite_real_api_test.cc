@@ -2,6 +2,7 @@
 // dialled home. The test plays schedulers and kubelets.
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <atomic>
 #include <fstream>
 #include <sstream>
@@ -318,6 +319,25 @@ TEST_F(SatelliteRealApiTest, AnOperatorThatTakesOverFindsThePodsOfTheOtherCluste
   EXPECT_TRUE(Await([&] { return There().contains("tiny-w4"); }))
       << testing::PrintToString(There());
   EXPECT_EQ(Here(), here);
+}
+
+TEST_F(SatelliteRealApiTest, PodsGetANewOwnerWhereTheirsWasDeleted) {
+  StartSatellite(TokenFor("west"));
+  Submit();
+  ASSERT_TRUE(Await([&] { return There().size() == 2; }));
+  const kube::ObjectName outpost{ns_, "tiny-outpost"};
+  ASSERT_TRUE(west_->Delete(kube::resources::ConfigMaps(), outpost).ok());
+  const std::set<std::string> before = There();
+  ASSERT_TRUE(west_->Delete(Pods(), {ns_, *before.begin()}, {.grace_seconds = 0}).ok());
+  const auto is_new = [&](const std::string& name) { return !before.contains(name); };
+  std::set<std::string> there;
+  ASSERT_TRUE(Await([&] { return std::ranges::any_of(there = There(), is_new); }))
+      << testing::PrintToString(there);
+  const auto owner = west_->Get(kube::resources::ConfigMaps(), outpost);
+  const auto pod = west_->Get(Pods(), {ns_, *std::ranges::find_if(there, is_new)});
+  ASSERT_TRUE(owner.ok() && pod.ok()) << owner.status().ToString() << pod.status().ToString();
+  EXPECT_TRUE(kube::IsOwnedBy(**pod, kube::UidOf(**owner)))
+      << "else the garbage collector deletes it at once: " << (*pod)->dump();
 }
 
 TEST_F(SatelliteRealApiTest, NothingIsLeftThereOfAJobThatIsGone) {
