@@ -86,10 +86,22 @@ static void Describe(Archive& a, Data& data) {
 }
 
 template <typename Archive>
+static void Describe(Archive& a, RegionStorage& storage) {
+  a.Required("region", storage.region);
+  a.Field("checkpointUri", storage.checkpointUri);
+  a.Field("dataUris", storage.dataUris);
+  a.Field("validationUri", storage.validationUri);
+  a.Field("endpoint", storage.endpoint);
+  a.Field("bucketRegion", storage.bucketRegion);
+  a.Field("secretName", storage.secretName);
+}
+
+template <typename Archive>
 static void Describe(Archive& a, Storage& storage) {
   a.Field("endpoint", storage.endpoint);
   a.Field("region", storage.region);
   a.Field("secretName", storage.secretName);
+  a.Field("regions", storage.regions);
 }
 
 template <typename Archive>

@@ -61,11 +61,10 @@ TEST(ParseTest, ReportsAllErrorsAtOnce) {
       {"training.microbatchsize=4", "optimizer.learningRate='fast'", "schedule.type=Cosinus",
        "metadata.name=Not_A_Label", "data=", "model.config.num_attention_heads=5"});
   ASSERT_FALSE(job.ok());
-  EXPECT_THAT(Paths(job.errors()), ElementsAre("spec.training.microbatchsize", "spec.optimizer.learningRate",
-                                               "spec.schedule.type", "metadata.name",
-                                               "spec.model.config.hidden_size",
-                                               "spec.model.config.num_key_value_heads",
-                                               "spec.data.uri"));
+  EXPECT_THAT(Paths(job.errors()),
+              ElementsAre("spec.training.microbatchsize", "spec.optimizer.learningRate",
+                          "spec.schedule.type", "metadata.name", "spec.model.config.hidden_size",
+                          "spec.model.config.num_key_value_heads", "spec.data.uri"));
 }
 
 TEST(ParseTest, EachErrorSaysWhatWouldBeRight) {
@@ -84,8 +83,9 @@ TEST(ParseTest, EachErrorSaysWhatWouldBeRight) {
       first({"training.maxSteps='5'"}),
       "spec.training.maxSteps: is \"5\", not a whole number from 0 to 2^64 - 1; write a whole "
       "number that is not negative, without quotes");
-  EXPECT_EQ(first({"storage.zone=here"}),
-            "spec.storage.zone: unknown field; known fields: endpoint, region, secretName");
+  EXPECT_EQ(
+      first({"storage.zone=here"}),
+      "spec.storage.zone: unknown field; known fields: endpoint, region, secretName, regions");
   EXPECT_EQ(first({"training.globalBatchSize=9"}),
             "spec.training.globalBatchSize: is 9; a multiple of microbatchSize (2)");
 }

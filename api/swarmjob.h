@@ -161,10 +161,23 @@ struct Data {
   bool operator==(const Data&) const = default;
 };
 
+/// Copies of what a job reads, near the workers of a region.
+struct RegionStorage {
+  std::string region;                 ///< of workers, as they say it
+  std::string checkpointUri;          ///< as Checkpoint::uri; empty: no copies of checkpoints
+  std::vector<std::string> dataUris;  ///< one for each of Data::AllSources(); empty: no copies
+  std::string validationUri;          ///< as Data::validationUri; empty: no copy
+  std::string endpoint;               ///< as Storage::endpoint
+  std::string bucketRegion;           ///< as Storage::region
+  std::string secretName;             ///< with keys of its own; empty: those of Storage
+  bool operator==(const RegionStorage&) const = default;
+};
+
 struct Storage {
   std::string endpoint;  ///< of an S3-compatible server; empty: AWS
-  std::string region;
+  std::string region;    ///< of the bucket, in the words of its server
   std::string secretName;
+  std::vector<RegionStorage> regions;  ///< one for each region with copies
   bool operator==(const Storage&) const = default;
 };
 

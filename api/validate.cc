@@ -32,30 +32,6 @@ constexpr std::int64_t kVocabularyMax = 1 << 24;
 constexpr std::int64_t kByteVocabulary = 256;
 constexpr std::int64_t kUInt16Vocabulary = 65536;
 
-// Data are read, and may lie where nothing else of a job can.
-enum class UriOf { kAnything, kData };
-
-void JudgeUri(Judge& judge, const std::string& path, const std::string& uri,
-              UriOf what = UriOf::kAnything) {
-  const std::size_t colon = uri.find("://");
-  if (colon == std::string::npos) return;
-  const std::string scheme = uri.substr(0, colon), rest = uri.substr(colon + 3);
-  const bool read_only = scheme == "gs" || scheme == "abfs" || scheme == "abfss";
-  const bool known = scheme == "file" || scheme == "s3" || (read_only && what == UriOf::kData);
-  if (!judge.Expect(known, path,
-                    "has the scheme " + scheme + "://" +
-                        (read_only ? ", from which data alone can be read" : ""),
-                    "write a path, file:///PATH or s3://BUCKET/PREFIX")) {
-    return;
-  }
-  if (scheme == "file") {
-    judge.Expect(rest.starts_with('/'), path, "is " + uri, "file:// needs an absolute path");
-  } else {
-    judge.Expect(!rest.empty() && rest[0] != '/', path, "names no bucket",
-                 "write " + scheme + "://BUCKET/PREFIX");
-  }
-}
-
 void JudgeData(Judge& judge, const Data& data) {
   judge.Expect(!data.uri.empty() || data.sources, "spec.data.uri", "is missing",
                "give a file or a folder, or data.sources");
@@ -525,6 +501,26 @@ std::vector<FieldError> ValidateFit(const SwarmJob& job) {
   return judge.Take();
 }
 
+void JudgeUri(Judge& judge, const std::string& path, const std::string& uri, UriOf what) {
+  const std::size_t colon = uri.find("://");
+  if (colon == std::string::npos) return;
+  const std::string scheme = uri.substr(0, colon), rest = uri.substr(colon + 3);
+  const bool read_only = scheme == "gs" || scheme == "abfs" || scheme == "abfss";
+  const bool known = scheme == "file" || scheme == "s3" || (read_only && what == UriOf::kData);
+  if (!judge.Expect(known, path,
+                    "has the scheme " + scheme + "://" +
+                        (read_only ? ", from which data alone can be read" : ""),
+                    "write a path, file:///PATH or s3://BUCKET/PREFIX")) {
+    return;
+  }
+  if (scheme == "file") {
+    judge.Expect(rest.starts_with('/'), path, "is " + uri, "file:// needs an absolute path");
+  } else {
+    judge.Expect(!rest.empty() && rest[0] != '/', path, "names no bucket",
+                 "write " + scheme + "://BUCKET/PREFIX");
+  }
+}
+
 std::vector<FieldError> ValidateResidency(const Spec& spec) {
   Judge judge;
   JudgeSwap(judge, spec);
@@ -544,6 +540,7 @@ std::vector<FieldError> Validate(const SwarmJob& job) {
   JudgeData(judge, spec.data);
   JudgeDocuments(judge, spec);
   JudgeUri(judge, "spec.checkpoint.uri", spec.checkpoint.uri);
+  JudgeRegions(judge, spec);
   JudgeUri(judge, "spec.logging.tensorboard", spec.logging.tensorboard);
   JudgeTraining(judge, spec.training);
   judge.Expect(spec.data.validationUri.empty() ||

@@ -31,7 +31,8 @@ bool IsLabel(std::string_view name) {
          });
 }
 
-// Labels with dots between them.
+}  // namespace
+
 bool IsSubdomain(std::string_view name) {
   if (name.size() > kSubdomainMax) return false;
   while (true) {
@@ -41,6 +42,8 @@ bool IsSubdomain(std::string_view name) {
     name.remove_prefix(dot + 1);
   }
 }
+
+namespace {
 
 // "kueue.x-k8s.io/multikueue"
 bool IsDomainPath(std::string_view text) {
@@ -262,6 +265,13 @@ std::vector<FieldError> ValidateForCluster(const SwarmJob& job) {
   judge_shared("spec.data.validationUri", spec.data.validationUri);
   judge_shared("spec.checkpoint.uri", spec.checkpoint.uri);
   judge_shared("spec.logging.tensorboard", spec.logging.tensorboard);
+  for (std::size_t i = 0; i < spec.storage.regions.size(); ++i) {
+    const RegionStorage& entry = spec.storage.regions[i];
+    const std::string path = "spec.storage.regions[" + std::to_string(i) + "]";
+    judge_shared(path + ".checkpointUri", entry.checkpointUri);
+    for (const std::string& uri : entry.dataUris) judge_shared(path + ".dataUris", uri);
+    judge_shared(path + ".validationUri", entry.validationUri);
+  }
   return judge.Take();
 }
 

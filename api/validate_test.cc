@@ -208,6 +208,24 @@ const std::vector<Wrong> kWrong = {
     {{"checkpoint.uri=http://a"}, "spec.checkpoint.uri"},
     {{"training.seed=9223372036854775808"}, "spec.training.seed"},
     {{"storage.secretName=My_Keys"}, "spec.storage.secretName"},
+    {{"storage.regions=[{region: eu}]"}, "spec.storage.regions[0]"},
+    {{"storage.regions=[{region: '', checkpointUri: a}]"}, "spec.storage.regions[0].region"},
+    {{"storage.regions=[{region: eu, checkpointUri: a}, {region: eu, checkpointUri: b}]"},
+     "spec.storage.regions[1].region"},
+    {{"storage.regions=[{region: eu-1, checkpointUri: a}, {region: eu.1, checkpointUri: b}]"},
+     "spec.storage.regions[1].region"},
+    {{"storage.regions=[{region: eu, checkpointUri: a}, {region: us, checkpointUri: a/}]"},
+     "spec.storage.regions[1].checkpointUri"},
+    {{"storage.regions=[{region: eu, checkpointUri: 'gs://a/b'}]"},
+     "spec.storage.regions[0].checkpointUri"},
+    {{"storage.regions=[{region: eu, dataUris: ['http://a']}]"},
+     "spec.storage.regions[0].dataUris[0]"},
+    {{"storage.regions=[{region: eu, dataUris: [a, b]}]"}, "spec.storage.regions[0].dataUris"},
+    {{"storage.regions=[{region: eu, validationUri: a}]"}, "spec.storage.regions[0].validationUri"},
+    {{"checkpoint.uri=a", "storage.regions=[{region: eu, checkpointUri: a, endpoint: 'http://b'}]"},
+     "spec.storage.regions[0]"},
+    {{"storage.regions=[{region: eu, checkpointUri: a, secretName: My_Keys}]"},
+     "spec.storage.regions[0].secretName"},
     {{"managedBy=somebody"}, "spec.managedBy"},
     {{"managedBy=a.b/"}, "spec.managedBy"},
     {{"workers.pools=[]"}, "spec.workers.pools"},
@@ -327,6 +345,9 @@ TEST(ValidateTest, TheLimitsThemselvesAreAllowed) {
            {"data.uri=gs://bucket/a", "data.validationUri=abfs://a@b.dfs.core.windows.net/c"},
            {"data.validationUri=a.txt", "training.validationSequences=2"},
            {"training.validationSequences=1"},
+           {"checkpoint.uri=a",
+            "storage.regions=[{region: eu, checkpointUri: a},"
+            " {region: us, dataUris: ['gs://b/c'], secretName: keys}]"},
            {"data.uri=a.bin", "model.config.vocab_size=65536"}}) {
     const Checked<SwarmJob> job = ParseGoodWith(overrides);
     EXPECT_TRUE(job.ok()) << testing::PrintToString(overrides) << ToString(job.errors());
@@ -374,6 +395,10 @@ TEST(ValidateTest, InAClusterNothingLiesInAFolderOfOnePod) {
   EXPECT_THAT(wrong_at({"data.uri=s3://a/b", "data.validationUri=b", "checkpoint.uri=s3://a/c",
                         "model={uri: llama, tokenizer: {kind: SentencePiece, uri: t.model}}"}),
               ElementsAre("spec.model.uri", "spec.model.tokenizer.uri", "spec.data.validationUri"));
+  EXPECT_THAT(
+      wrong_at({"data.uri=s3://a/b", "checkpoint.uri=s3://a/c",
+                "storage.regions=[{region: eu, checkpointUri: d, dataUris: ['s3://e/b']}]"}),
+      ElementsAre("spec.storage.regions[0].checkpointUri"));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -52,6 +53,19 @@ class Judge {
  private:
   std::vector<FieldError> errors_;
 };
+
+/// Data are read, and may lie where nothing else of a job can.
+enum class UriOf { kAnything, kData };
+
+/// A uri, or none.
+void JudgeUri(Judge& judge, const std::string& path, const std::string& uri,
+              UriOf what = UriOf::kAnything);
+
+/// Whether it may be the name of a Secret: labels with dots between them.
+bool IsSubdomain(std::string_view name);
+
+/// spec.storage.regions.
+void JudgeRegions(Judge& judge, const Spec& spec);
 
 /// metadata.name. The names of a job's objects, and so host names and labels, begin with it.
 void JudgeName(Judge& judge, const std::string& name);

@@ -563,6 +563,39 @@ TEST(BuildTest, KeysOfTheObjectStorageComeFromTheJobsSecret) {
   EXPECT_FALSE(Container(WorkerPod(JobWith("{}"))).contains("envFrom"));
 }
 
+TEST(BuildTest, KeysOfARegionsStorageAreNamedAfterItAndMayBeAbsentFromACluster) {
+  const JobView view = JobWith(R"({"storage": {"secretName": "s3-keys", "regions": [
+      {"region": "eu-west-1", "checkpointUri": "s3://eu/run", "secretName": "eu-keys"},
+      {"region": "us", "checkpointUri": "s3://us/run"}]}})");
+  for (const json& pod : {WorkerPod(view), TrainerPod(view)}) {
+    EXPECT_EQ(Container(pod)["envFrom"], json::parse(R"([
+        {"secretRef": {"name": "s3-keys"}},
+        {"prefix": "SWARM_STORAGE_EU_WEST_1_",
+         "secretRef": {"name": "eu-keys", "optional": true}}])"));
+  }
+}
+
+TEST(BuildTest, TheTrainerKnowsItsRegionWhereItReadsTheDataOfARegion) {
+  const JobView view = JobWith(R"({"storage": {"regions": [
+      {"region": "eu", "dataUris": ["s3://eu/text"]}]}})");
+  EXPECT_EQ(Named(Container(TrainerPod(view))["env"], "SWARM_REGION"),
+            Named(Container(WorkerPod(view))["env"], "SWARM_REGION"));
+  EXPECT_THAT(Container(TrainerPod(JobWith("{}"))).dump(), Not(HasSubstr("SWARM_REGION")));
+}
+
+TEST(BuildTest, OneSecretMayHaveTheKeysOfTwoRegionsBesideWhatATemplateSays) {
+  const JobView view = JobWith(R"({
+      "storage": {"regions": [
+          {"region": "eu", "checkpointUri": "s3://eu/run", "secretName": "keys"},
+          {"region": "us", "checkpointUri": "s3://us/run", "secretName": "keys"}]},
+      "workers": {"template": {"spec": {"containers": [
+          {"name": "worker", "envFrom": [{"secretRef": {"name": "others"}}]}]}}}})");
+  EXPECT_EQ(Container(WorkerPod(view))["envFrom"], json::parse(R"([
+      {"secretRef": {"name": "others"}},
+      {"prefix": "SWARM_STORAGE_EU_", "secretRef": {"name": "keys", "optional": true}},
+      {"prefix": "SWARM_STORAGE_US_", "secretRef": {"name": "keys", "optional": true}}])"));
+}
+
 TEST(BuildTest, TheManifestOfTheTrainerIsWholeAndNotTouchedByScaling) {
   const JobView view = JobWith(R"({"optimizer": {"learningRate": 0.1}})");
   const json map = BuildConfigMap(view);

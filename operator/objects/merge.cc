@@ -57,12 +57,14 @@ Status MergeKeyed(const json& over, const std::string& path, const KeyedList& li
     const std::string at = path + "[" + std::to_string(i) + "]";
     if (!item.is_object()) return InvalidArgument(at + ": is " + KindOf(item) + ", not a mapping");
     const auto key = item.find(list.key);
-    const auto same =
-        key == item.end()
-            ? under->end()
-            : std::find_if(under->begin(), under->end(), [&](const json& each) {
-                return each.is_object() && each.contains(list.key) && each[list.key] == *key;
-              });
+    const auto same = key == item.end()
+                          ? under->end()
+                          : std::find_if(under->begin(), under->end(), [&](const json& each) {
+                              // One Secret may be there with several prefixes, in envFrom.
+                              return each.is_object() && each.contains(list.key) &&
+                                     each[list.key] == *key &&
+                                     each.value("prefix", json()) == item.value("prefix", json());
+                            });
     if (same == under->end()) {
       under->push_back(item);
     } else if (list.items_merge) {

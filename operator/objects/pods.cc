@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
+#include "api/region_storage.h"
 #include "operator/names/names.h"
 #include "operator/objects/build.h"
 #include "operator/objects/merge.h"
@@ -92,6 +93,35 @@ json DefaultPod(const Role& role, const PodOptions& options) {
   return {{"metadata", {{"annotations", json::object()}}}, {"spec", std::move(spec)}};
 }
 
+// Keys of the object storage. Those of a region are named after it, and a cluster may lack them:
+// its pods then leave that copy alone. All pods have them, since the operator does not know in
+// which region a node will be, and a worker takes the copy of another region where its own is of no
+// use.
+json StorageKeys(const api::Storage& storage) {
+  json keys = json::array();
+  if (!storage.secretName.empty()) keys.push_back({{"secretRef", {{"name", storage.secretName}}}});
+  for (const api::RegionStorage& region : storage.regions) {
+    if (region.secretName.empty()) continue;
+    keys.push_back({{"prefix", api::CredentialsPrefix(region.region)},
+                    {"secretRef", {{"name", region.secretName}, {"optional", true}}}});
+  }
+  return keys;
+}
+
+// An environment variable: where the pod runs, if its node says so.
+json RegionOfPod() {
+  return {{"name", "SWARM_REGION"},
+          {"valueFrom",
+           {{"fieldRef", {{"fieldPath", "metadata.labels['topology.kubernetes.io/region']"}}}}}};
+}
+
+// Whether the trainer, which reads the data, has to know where it is.
+bool HasDataCopies(const api::Spec& spec) {
+  return std::ranges::any_of(spec.storage.regions, [](const api::RegionStorage& entry) {
+    return !entry.dataUris.empty() || !entry.validationUri.empty();
+  });
+}
+
 // The highest layer, which no template may change. The arguments of the command are added later.
 json RequiredPod(const JobView& view, const Role& role) {
   json container = {
@@ -104,8 +134,8 @@ json RequiredPod(const JobView& view, const Role& role) {
       {"readinessProbe", Probe("/readyz", 2, 1)},
       {"terminationMessagePolicy", "FallbackToLogsOnError"},
       {"volumeMounts", json::array({Mount(kIdentityVolume, kTlsFolder, true)})}};
-  if (const std::string& keys = SpecOf(view).storage.secretName; !keys.empty()) {
-    container["envFrom"] = json::array({{{"secretRef", {{"name", keys}}}}});
+  if (json keys = StorageKeys(SpecOf(view).storage); !keys.empty()) {
+    container["envFrom"] = std::move(keys);
   }
   const json identity = {{"name", kIdentityVolume},
                          {"secret", {{"secretName", names::IdentitySecretName(role.pod)}}}};
@@ -395,9 +425,7 @@ Result<json> BuildWorkerPod(const JobView& view, std::uint64_t ordinal, const ap
   json& container = MainContainer(required);
   container["env"] = json::array(
       {{{"name", "POD_IP"}, {"valueFrom", {{"fieldRef", {{"fieldPath", "status.podIP"}}}}}},
-       {{"name", "SWARM_REGION"},
-        {"valueFrom",
-         {{"fieldRef", {{"fieldPath", "metadata.labels['topology.kubernetes.io/region']"}}}}}}});
+       RegionOfPod()});
   UseGateways(view, role, pool.cluster.empty() ? names::kHomeCluster : pool.cluster,
               options.gateways, &required);
   WorkerFlags flags = CommonFlags(view);
@@ -447,7 +475,8 @@ Result<json> BuildTrainerPod(const JobView& view, std::uint64_t term,
   container["volumeMounts"].push_back(Mount("job", kJobFolder, true));
   container["ports"].push_back({{"name", "page"}, {"containerPort", names::kPagePort}});
   container["env"] = json::array(
-      {{{"name", "SWARM_PAGE"}, {"value", "0.0.0.0:" + std::to_string(names::kPagePort)}}});
+      {{{"name", "SWARM_PAGE"}, {"value", "0.0.0.0:" + std::to_string(names::kPagePort)}},
+       RegionOfPod()});
   WorkerFlags flags = CommonFlags(view);
   flags.role = WorkerRole::kTrainer;
   flags.job = std::string(kJobFolder) + "/job.json";
