@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <memory>
 
+#include "base/digest_stream.h"
+
 namespace swarm {
 
 std::uint32_t Crc32c(std::span<const std::byte> bytes, std::uint32_t crc) {
@@ -33,11 +35,22 @@ Digest ComputeDigest(std::span<const std::byte> bytes) {
 }
 
 Digest ComputeDigest(std::span<const Bytes> pieces) {
-  const std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> state(XXH3_createState(),
-                                                                              XXH3_freeState);
-  XXH3_128bits_reset(state.get());
-  for (const Bytes& piece : pieces) XXH3_128bits_update(state.get(), piece.data(), piece.size());
-  const XXH128_hash_t hash = XXH3_128bits_digest(state.get());
+  DigestStream stream;
+  for (const Bytes& piece : pieces) stream.Add(piece.span());
+  return stream.Finish();
+}
+
+DigestStream::DigestStream()
+    : state_(XXH3_createState(), [](XXH3_state_t* state) { XXH3_freeState(state); }) {
+  XXH3_128bits_reset(state_.get());
+}
+
+void DigestStream::Add(std::span<const std::byte> piece) {
+  XXH3_128bits_update(state_.get(), piece.data(), piece.size());
+}
+
+Digest DigestStream::Finish() const {
+  const XXH128_hash_t hash = XXH3_128bits_digest(state_.get());
   return {hash.high64, hash.low64};
 }
 

@@ -7,10 +7,11 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "base/log.h"
+
 namespace swarm::checkpoint {
 namespace {
 
-constexpr const char* kManifestName = "manifest.json";
 constexpr const char* kDamagedName = "damaged.json";
 constexpr std::string_view kOptimizerPrefix = "optimizer.";
 constexpr std::string_view kPreviousPrefix = "previous.";
@@ -81,10 +82,6 @@ Result<bool> HasFile(storage::Storage& storage, const std::string& name) {
   return size.status();
 }
 
-Result<bool> IsSetAside(storage::Storage& storage, const CheckpointId& id) {
-  return HasFile(storage, id.Folder() + "/" + kDamagedName);
-}
-
 Result<bool> Exists(storage::Storage& storage, const CheckpointId& id) {
   ASSIGN_OR_RETURN(const bool published, HasFile(storage, ManifestName(id)));
   if (!published) return false;
@@ -107,6 +104,48 @@ Result<Manifest> ReadManifestFile(storage::Storage& storage, const std::string& 
   auto manifest = DecodeManifest(text);
   if (!manifest.ok()) return manifest.status().WithContext(storage.Describe(name));
   return manifest;
+}
+
+/// Why nothing could be read in any of several places.
+class Refusals {
+ public:
+  void Add(const Status& why) {
+    if (why.code() == StatusCode::kUnavailable) unavailable_ = true;
+    if (!text_.empty()) text_ += "; ";
+    text_ += why.message();
+    last_ = why;
+    ++count_;
+  }
+  Status ToStatus() const {
+    if (count_ < 2) return last_;
+    return unavailable_ ? Unavailable(text_) : DataLoss(text_);
+  }
+
+ private:
+  std::string text_;
+  Status last_;
+  std::size_t count_ = 0;
+  bool unavailable_ = false;
+};
+
+Result<SafetensorsFile> OpenFileIn(storage::Storage& folder,
+                                   const protocol::CheckpointFile& expected) {
+  const std::string path = folder.Describe(expected.name);
+  const auto content = folder.Map(expected.name);
+  if (!content.ok()) {
+    if (content.status().code() != StatusCode::kNotFound) return content.status();
+    return DataLoss("a file of the checkpoint is missing: " + content.status().message());
+  }
+  if (content->size() != expected.bytes) {
+    return DataLoss(path + " has " + std::to_string(content->size()) + " bytes, " +
+                    std::to_string(expected.bytes) + " were written");
+  }
+  if (ComputeDigest(content->span()) != expected.digest) {
+    return DataLoss(path + " is damaged: its digest is not that of what was written");
+  }
+  auto file = ReadSafetensors(*content);
+  if (!file.ok()) return file.status().WithContext(path);
+  return file;
 }
 
 bool ReadNumber(std::string_view& text, std::uint64_t& value) {
@@ -217,6 +256,10 @@ Status SetAside(storage::Storage& storage, const CheckpointId& id, const std::st
   return storage.Write(id.Folder() + "/" + kDamagedName, Bytes::Copy(text));
 }
 
+Result<bool> IsSetAside(storage::Storage& storage, const CheckpointId& id) {
+  return HasFile(storage, id.Folder() + "/" + kDamagedName);
+}
+
 Result<std::vector<CheckpointId>> RemoveOld(storage::Storage& storage, std::uint64_t keep,
                                             std::span<const CheckpointId> referenced) {
   ASSIGN_OR_RETURN(const std::vector<CheckpointId> folders, ListFolders(storage));
@@ -240,25 +283,68 @@ Result<std::vector<CheckpointId>> RemoveOld(storage::Storage& storage, std::uint
   return removed;
 }
 
+CheckpointReader::CheckpointReader(Folders folders, std::size_t nearest, Manifest manifest)
+    : folders_(std::move(folders)),
+      nearest_(nearest),
+      manifest_(std::move(manifest)),
+      files_(manifest_.files.size()) {}
+
 CheckpointReader::CheckpointReader(std::unique_ptr<storage::Storage> folder, Manifest manifest)
-    : folder_(std::move(folder)), manifest_(std::move(manifest)), files_(manifest_.files.size()) {}
+    : CheckpointReader(
+          [&] {
+            Folders folders;
+            folders.push_back(std::move(folder));
+            return folders;
+          }(),
+          0, std::move(manifest)) {}
 
 Result<std::unique_ptr<CheckpointReader>> CheckpointReader::Open(const std::string& uri,
                                                                  const api::Storage& options) {
-  ASSIGN_OR_RETURN(auto folder, storage::Storage::Open(uri, options));
-  ASSIGN_OR_RETURN(Manifest manifest, ReadManifestFile(*folder, kManifestName));
-  return std::make_unique<CheckpointReader>(std::move(folder), std::move(manifest));
+  const storage::Place place{.home = true, .uri = uri, .options = options};
+  return OpenNearest(std::span(&place, 1), "");
+}
+
+Result<std::unique_ptr<CheckpointReader>> CheckpointReader::OpenNearest(
+    std::span<const storage::Place> places, const std::string& folder, const Digest& expected) {
+  Folders folders;
+  std::optional<Manifest> found;
+  std::size_t nearest = 0;
+  Refusals refusals;
+  for (const storage::Place& place : places) {
+    auto opened = storage::OpenPlace(place, folder);
+    if (!opened.ok()) {
+      refusals.Add(opened.status());
+      continue;
+    }
+    folders.push_back(*std::move(opened));
+    if (found) continue;
+    auto manifest = ReadManifestFile(*folders.back(), kManifestName);
+    if (manifest.ok() && expected != Digest{} && manifest->digest != expected) {
+      manifest = DataLoss(folders.back()->Describe(kManifestName) + " is of another checkpoint");
+    }
+    if (manifest.ok()) {
+      found = *std::move(manifest);
+      nearest = folders.size() - 1;
+      if (places.size() > 1) LOG_INFO("reading {}", folders.back()->Describe(""));
+    } else {
+      refusals.Add(manifest.status());
+      if (places.size() > 1) LOG_WARN("no whole copy there: {}", manifest.status().message());
+    }
+  }
+  if (!found) return refusals.ToStatus();
+  return std::unique_ptr<CheckpointReader>(
+      new CheckpointReader(std::move(folders), nearest, *std::move(found)));
 }
 
 Result<NamedTensor> CheckpointReader::Lookup(const std::string& name) {
   const auto at = manifest_.tensors.find(name);
   if (at == manifest_.tensors.end()) {
-    return NotFound("no tensor " + name + " in checkpoint " + folder_->Describe(""));
+    return NotFound("no tensor " + name + " in checkpoint " + folders_[nearest_]->Describe(""));
   }
   ASSIGN_OR_RETURN(const SafetensorsFile* file, OpenFile(at->second));
   auto tensor = file->Lookup(name);
   if (tensor.ok()) return tensor;
-  return DataLoss(folder_->Describe(manifest_.files[at->second].name) + ": " +
+  return DataLoss(folders_[nearest_]->Describe(manifest_.files[at->second].name) + ": " +
                   tensor.status().message());
 }
 
@@ -273,24 +359,21 @@ Status CheckpointReader::CheckFiles() {
 
 Result<const SafetensorsFile*> CheckpointReader::OpenFile(std::uint64_t index) {
   if (files_[index]) return &*files_[index];
-  const protocol::CheckpointFile& expected = manifest_.files[index];
-  const std::string path = folder_->Describe(expected.name);
-  const auto content = folder_->Map(expected.name);
-  if (!content.ok()) {
-    if (content.status().code() != StatusCode::kNotFound) return content.status();
-    return DataLoss("a file of the checkpoint is missing: " + content.status().message());
+  Refusals refusals;
+  const std::size_t first = nearest_;
+  for (std::size_t i = 0; i < folders_.size(); ++i) {
+    const std::size_t at = (first + i) % folders_.size();
+    auto file = OpenFileIn(*folders_[at], manifest_.files[index]);
+    if (file.ok()) {
+      if (i > 0) LOG_WARN("going on with the copy in {}", folders_[at]->Describe(""));
+      nearest_ = at;
+      files_[index] = *std::move(file);
+      return &*files_[index];
+    }
+    refusals.Add(file.status());
+    if (folders_.size() > 1) LOG_WARN("a copy is of no use: {}", file.status().message());
   }
-  if (content->size() != expected.bytes) {
-    return DataLoss(path + " has " + std::to_string(content->size()) + " bytes, " +
-                    std::to_string(expected.bytes) + " were written");
-  }
-  if (ComputeDigest(content->span()) != expected.digest) {
-    return DataLoss(path + " is damaged: its digest is not that of what was written");
-  }
-  auto file = ReadSafetensors(*content);
-  if (!file.ok()) return file.status().WithContext(path);
-  files_[index] = std::move(file).value();
-  return &*files_[index];
+  return refusals.ToStatus();
 }
 
 }  // namespace swarm::checkpoint

@@ -29,6 +29,7 @@
 #include "worker/checkpoint/tensor.h"
 #include "worker/protocol/ids.h"
 #include "worker/protocol/messages/control.h"
+#include "worker/storage/places.h"
 #include "worker/storage/storage.h"
 
 namespace swarm::checkpoint {
@@ -72,6 +73,9 @@ Result<Manifest> FindLatest(storage::Storage& storage);
 /// Takes the checkpoint out of the ones that exist, for this reason. Idempotent.
 Status SetAside(storage::Storage& storage, const CheckpointId& id, const std::string& reason);
 
+/// Whether it was.
+Result<bool> IsSetAside(storage::Storage& storage, const CheckpointId& id);
+
 /// Removes all checkpoints but the newest `keep` (at least one) and those in `referenced`, and
 /// unfinished ones that are older than the newest. Those that were set aside stay. Removes a
 /// checkpoint's manifest before its other files, so that a half-removed checkpoint is never taken
@@ -86,6 +90,13 @@ class CheckpointReader {
   /// `uri` is the checkpoint's own folder. Errors: as ReadManifest.
   static Result<std::unique_ptr<CheckpointReader>> Open(const std::string& uri,
                                                         const api::Storage& options = {});
+  /// Reads in the first of `places` whose `folder` has the manifest of this digest, or any if it is
+  /// zero. What is missing there, or is not what was written, it reads in the next place; it logs
+  /// why. Requires a place. Errors: with one place as Open; else kUnavailable if a place does not
+  /// answer, and kDataLoss; they name all places.
+  static Result<std::unique_ptr<CheckpointReader>> OpenNearest(
+      std::span<const storage::Place> places, const std::string& folder,
+      const Digest& manifest = {});
   CheckpointReader(std::unique_ptr<storage::Storage> folder, Manifest manifest);
 
   const Manifest& manifest() const { return manifest_; }
@@ -96,9 +107,12 @@ class CheckpointReader {
   Status CheckFiles();
 
  private:
+  using Folders = std::vector<std::unique_ptr<storage::Storage>>;
+  CheckpointReader(Folders folders, std::size_t nearest, Manifest manifest);
   Result<const SafetensorsFile*> OpenFile(std::uint64_t index);
 
-  const std::unique_ptr<storage::Storage> folder_;
+  const Folders folders_;  // copies of one checkpoint
+  std::size_t nearest_;    // of folders_: the one that is read, as long as it has everything
   const Manifest manifest_;
   std::vector<std::optional<SafetensorsFile>> files_;  // of manifest_.files; empty: not opened yet
 };

@@ -107,7 +107,9 @@ Result<Manifest> DecodeManifest(const Bytes& text) {
                                 ", this program reads up to " + std::to_string(kManifestFormat) +
                                 "; use the program that wrote it, or a newer one");
     }
-    return Decode(json);
+    Manifest manifest = Decode(json);
+    manifest.digest = ComputeDigest(text.span());
+    return manifest;
   } catch (const Json::exception& error) {
     return DataLoss(std::string("a manifest that is damaged: ") + error.what());
   }

@@ -16,6 +16,9 @@ namespace swarm::checkpoint {
 /// The version of the layout that this program writes; a higher one is refused.
 inline constexpr std::uint64_t kManifestFormat = 1;
 
+/// Of the file, in the checkpoint's folder.
+inline constexpr const char* kManifestName = "manifest.json";
+
 /// Manifest::tokenizer where the data were ids.
 inline constexpr const char* kNoTokenizer = "None";
 
@@ -38,6 +41,8 @@ struct Manifest {
   std::vector<protocol::CheckpointFile> files;
   /// Tensor name to index in files. PublishManifest fills it in.
   std::map<std::string, std::uint64_t> tensors;
+  /// Of the text that it was read from, which all copies of the checkpoint have; else zero.
+  Digest digest = {};
 };
 
 /// JSON, indented. Errors: kInvalidArgument (config_json is no JSON object, text that is not

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -19,6 +20,9 @@
 #include "base/status.h"
 
 namespace swarm::storage {
+
+/// Gives `size` bytes of a content from `offset`.
+using ReadPart = std::function<Result<Bytes>(std::uint64_t offset, std::uint64_t size)>;
 
 struct StoredFile {
   std::string name;
@@ -54,6 +58,10 @@ class Storage {
   /// As Write, if there is nothing of that name: of several writers one wins. Errors also:
   /// kAlreadyExists.
   virtual Status WriteIfAbsent(const std::string& name, std::span<const Bytes> pieces) = 0;
+  /// As Write, of `size` bytes that `read` gives in parts, from the first to the last. About
+  /// 64 MiB are in memory at a time, a ten-thousandth of the content if that is more. Errors also:
+  /// those of `read`; nothing is written then.
+  virtual Status WriteParts(const std::string& name, std::uint64_t size, const ReadPart& read);
   Status Write(const std::string& name, const Bytes& content) {
     return Write(name, std::span<const Bytes>(&content, 1));
   }

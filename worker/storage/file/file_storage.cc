@@ -106,6 +106,9 @@ Status CreateFolders(const fs::path& folder) {
   return SyncFolder(folder.parent_path());
 }
 
+// Of a file that is written in parts.
+constexpr std::uint64_t kPartBytes = std::uint64_t{8} << 20;
+
 Status WriteAll(int fd, std::span<const Bytes> pieces, const std::string& path) {
   for (const Bytes& piece : pieces) {
     std::size_t done = 0;
@@ -146,8 +149,8 @@ Result<OpenFile> OpenForReading(const std::string& path) {
   return OpenFile{std::move(descriptor), static_cast<std::uint64_t>(status.st_size)};
 }
 
-Result<Bytes> ReadPart(const OpenFile& file, std::uint64_t offset, std::uint64_t size,
-                       const std::string& path) {
+Result<Bytes> ReadPartOf(const OpenFile& file, std::uint64_t offset, std::uint64_t size,
+                         const std::string& path) {
   Status status;
   Bytes content = Bytes::Make(size, [&](std::byte* out) {
     status = ReadAll(file.descriptor->get(), offset, out, size, path);
@@ -189,7 +192,7 @@ class FileStorage final : public Storage {
     RETURN_IF_ERROR(CheckName(name));
     const std::string path = Describe(name);
     ASSIGN_OR_RETURN(const OpenFile file, OpenForReading(path));
-    return ReadPart(file, 0, file.size, path);
+    return ReadPartOf(file, 0, file.size, path);
   }
 
   Result<Bytes> Map(const std::string& name) override {
@@ -207,7 +210,7 @@ class FileStorage final : public Storage {
                                                  " bytes; asked for " + std::to_string(size) +
                                                  " from " + std::to_string(offset));
     }
-    return ReadPart(file, offset, size, path);
+    return ReadPartOf(file, offset, size, path);
   }
 
   Result<std::uint64_t> Size(const std::string& name) override {
@@ -219,12 +222,20 @@ class FileStorage final : public Storage {
   using Storage::Write;
   using Storage::WriteIfAbsent;
   Status Write(const std::string& name, std::span<const Bytes> pieces) override {
-    return Place(name, pieces, [](const std::string& from, const std::string& to) {
-      return ::rename(from.c_str(), to.c_str());
-    });
+    return Place(name, Writing(pieces), MoveOver);
   }
   Status WriteIfAbsent(const std::string& name, std::span<const Bytes> pieces) override {
-    return Place(name, pieces, MoveIfAbsent);
+    return Place(name, Writing(pieces), MoveIfAbsent);
+  }
+  Status WriteParts(const std::string& name, std::uint64_t size, const ReadPart& read) override {
+    const auto fill = [&](int fd, const std::string& path) -> Status {
+      for (std::uint64_t at = 0; at < size; at += kPartBytes) {
+        ASSIGN_OR_RETURN(const Bytes part, read(at, std::min(kPartBytes, size - at)));
+        RETURN_IF_ERROR(WriteAll(fd, std::span(&part, 1), path));
+      }
+      return {};
+    };
+    return Place(name, fill, MoveOver);
   }
 
   Result<std::vector<StoredFile>> ListFiles(const std::string& prefix) override;
@@ -236,15 +247,24 @@ class FileStorage final : public Storage {
 
  private:
   using Move = int (*)(const std::string& from, const std::string& to);
+  /// Writes what the file is to hold.
+  using Fill = std::function<Status(int fd, const std::string& path)>;
 
-  Status Place(const std::string& name, std::span<const Bytes> pieces, Move move) {
+  static int MoveOver(const std::string& from, const std::string& to) {
+    return ::rename(from.c_str(), to.c_str());
+  }
+  static Fill Writing(std::span<const Bytes> pieces) {
+    return [pieces](int fd, const std::string& path) { return WriteAll(fd, pieces, path); };
+  }
+
+  Status Place(const std::string& name, const Fill& fill, Move move) {
     RETURN_IF_ERROR(CheckName(name));
     const fs::path target = folder_ / name;
     RETURN_IF_ERROR(CreateFolders(target.parent_path()));
     TemporaryFile temporary(TemporaryPath(target));
     Descriptor fd(::open(temporary.path().c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
     if (!fd.valid()) return FileError(errno, "cannot create", temporary.path());
-    RETURN_IF_ERROR(WriteAll(fd.get(), pieces, target));
+    RETURN_IF_ERROR(fill(fd.get(), target));
     if (::fsync(fd.get()) != 0) return FileError(errno, "cannot sync", target);
     if (fd.Close() != 0) return FileError(errno, "cannot close", target);
     if (move(temporary.path(), target) != 0) return FileError(errno, "cannot place", target);

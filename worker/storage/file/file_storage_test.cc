@@ -56,6 +56,25 @@ TEST_F(FileStorageTest, WhatIsWrittenInPiecesIsReadAsOne) {
   EXPECT_EQ(storage_->Map("empty")->size(), 0u);
 }
 
+TEST_F(FileStorageTest, AContentThatIsReadInPartsIsWrittenWholeOrNotAtAll) {
+  const std::uint64_t size = (std::uint64_t{20} << 20) + 3;
+  std::uint64_t last = 0;
+  const ReadPart read = [&](std::uint64_t offset, std::uint64_t count) -> Result<Bytes> {
+    EXPECT_EQ(offset, last);
+    EXPECT_LE(count, std::uint64_t{64} << 20);
+    last = offset + count;
+    return Bytes::Copy(std::string(count, 'x'));
+  };
+  ASSERT_TRUE(storage_->WriteParts("streamed", size, read).ok());
+  EXPECT_TRUE(storage_->Read("streamed")->text() == std::string(size, 'x'));
+  const ReadPart fail = [&](std::uint64_t offset, std::uint64_t count) -> Result<Bytes> {
+    if (offset > 0) return DataLoss("the rest is gone");
+    return Bytes::Copy(std::string(count, 'y'));
+  };
+  EXPECT_EQ(storage_->WriteParts("half", size, fail).code(), StatusCode::kDataLoss);
+  EXPECT_EQ(FilesOnDisk(), 1u);
+}
+
 TEST_F(FileStorageTest, AReplacedFileLeavesItsMappingAsItWas) {
   ASSERT_TRUE(storage_->Write("file", Bytes::Copy("before")).ok());
   const Bytes mapped = *storage_->Map("file");
@@ -181,7 +200,8 @@ TEST_F(FileStorageTest, AFullDiskIsAClearErrorAndNothingIsLeft) {
 TEST(StorageTest, UrisSaySomethingOrAreRefused) {
   EXPECT_EQ((*Storage::Open("file:///a/b/"))->Describe("c"), "/a/b/c");
   EXPECT_EQ((*Storage::Open("a/b"))->Describe("c"), "a/b/c");
-  for (const char* uri : {"", "file://host/a", "http://host/a", "ftp://host/a", "gs://", "abfs://"}) {
+  for (const char* uri :
+       {"", "file://host/a", "http://host/a", "ftp://host/a", "gs://", "abfs://"}) {
     EXPECT_EQ(Storage::Open(uri).status().code(), StatusCode::kInvalidArgument) << uri;
   }
   EXPECT_EQ(SplitLastName("s3://b/p/x.txt").folder, "s3://b/p");

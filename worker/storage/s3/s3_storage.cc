@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <functional>
 #include <optional>
 
 #include "base/hash.h"
@@ -36,6 +37,9 @@ std::vector<Bytes> Cut(std::span<const Bytes> pieces, std::uint64_t offset, std:
   return cut;
 }
 
+// The bytes [offset, offset + size) of a content that is uploaded in parts.
+using CutPart = std::function<Result<std::vector<Bytes>>(std::uint64_t offset, std::uint64_t size)>;
+
 std::optional<std::uint64_t> ToSize(const std::string& text) {
   std::uint64_t size = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), size);
@@ -65,6 +69,7 @@ class S3Storage final : public Storage {
   Status WriteIfAbsent(const std::string& name, std::span<const Bytes> pieces) override {
     return Put(name, pieces, true);
   }
+  Status WriteParts(const std::string& name, std::uint64_t size, const ReadPart& read) override;
 
   Result<std::vector<StoredFile>> ListFiles(const std::string& prefix) override {
     return ListBelow(prefix, "Contents", "Key", {});
@@ -84,13 +89,12 @@ class S3Storage final : public Storage {
 
   Status Put(const std::string& name, std::span<const Bytes> pieces, bool if_absent);
   Status PutAtOnce(Operation operation, bool if_absent);
-  Status PutInParts(const std::string& key, std::span<const Bytes> pieces, std::uint64_t size,
-                    bool if_absent);
+  Status PutInParts(const std::string& key, const CutPart& cut, std::uint64_t size, bool if_absent);
   Status CompleteUpload(const std::string& key, const std::string& upload, const std::string& parts,
                         std::uint64_t size, bool if_absent);
   Result<std::uint64_t> SizeOfKey(const std::string& key);
   Result<std::string> PutParts(const std::string& key, const std::string& upload,
-                               std::span<const Bytes> pieces, std::uint64_t size);
+                               const CutPart& cut, std::uint64_t size);
   Result<std::vector<StoredFile>> ListBelow(const std::string& prefix, std::string_view element,
                                             std::string_view field, const Query& more);
   Status AbortUploads(const std::string& folder);
@@ -130,10 +134,26 @@ Result<std::uint64_t> S3Storage::SizeOfKey(const std::string& key) {
 Status S3Storage::Put(const std::string& name, std::span<const Bytes> pieces, bool if_absent) {
   RETURN_IF_ERROR(CheckName(name));
   const std::uint64_t size = SizeOf(pieces);
-  if (size > requester_.options().part_bytes) return PutInParts(Key(name), pieces, size, if_absent);
+  if (size > requester_.options().part_bytes) {
+    const CutPart cut = [pieces](std::uint64_t offset, std::uint64_t part) {
+      return Cut(pieces, offset, part);
+    };
+    return PutInParts(Key(name), cut, size, if_absent);
+  }
   return PutAtOnce(
       {.method = "PUT", .key = Key(name), .body = {pieces.begin(), pieces.end()}, .transfer = true},
       if_absent);
+}
+
+Status S3Storage::WriteParts(const std::string& name, std::uint64_t size, const ReadPart& read) {
+  if (size <= requester_.options().part_bytes) return Storage::WriteParts(name, size, read);
+  RETURN_IF_ERROR(CheckName(name));
+  const CutPart cut = [&read](std::uint64_t offset,
+                              std::uint64_t part) -> Result<std::vector<Bytes>> {
+    ASSIGN_OR_RETURN(Bytes bytes, read(offset, part));
+    return std::vector<Bytes>{std::move(bytes)};
+  };
+  return PutInParts(Key(name), cut, size, false);
 }
 
 Status S3Storage::PutAtOnce(Operation operation, bool if_absent) {
@@ -148,14 +168,14 @@ Status S3Storage::PutAtOnce(Operation operation, bool if_absent) {
   return ours ? Status() : status;
 }
 
-Status S3Storage::PutInParts(const std::string& key, std::span<const Bytes> pieces,
-                             std::uint64_t size, bool if_absent) {
+Status S3Storage::PutInParts(const std::string& key, const CutPart& cut, std::uint64_t size,
+                             bool if_absent) {
   ASSIGN_OR_RETURN(const Answer begun,
                    requester_.Perform({.method = "POST", .key = key, .query = {{"uploads", ""}}}));
   const std::string upload = FindText(begun.response.body.text(), "UploadId");
   if (upload.empty())
     return Unavailable(requester_.Describe(key) + ": the server begins no upload");
-  const auto parts = PutParts(key, upload, pieces, size);
+  const auto parts = PutParts(key, upload, cut, size);
   Status status = parts.status();
   if (parts.ok()) {
     status = CompleteUpload(key, upload, *parts, size, if_absent);
@@ -186,18 +206,19 @@ Status S3Storage::CompleteUpload(const std::string& key, const std::string& uplo
 }
 
 Result<std::string> S3Storage::PutParts(const std::string& key, const std::string& upload,
-                                        std::span<const Bytes> pieces, std::uint64_t size) {
+                                        const CutPart& cut, std::uint64_t size) {
   const std::uint64_t part_bytes =
       std::max(requester_.options().part_bytes, (size + kPartsMax - 1) / kPartsMax);
   std::string xml = "<CompleteMultipartUpload>";
   for (std::uint64_t number = 1, at = 0; at < size; ++number, at += part_bytes) {
     const std::string number_text = std::to_string(number);
+    ASSIGN_OR_RETURN(std::vector<Bytes> body, cut(at, std::min(part_bytes, size - at)));
     ASSIGN_OR_RETURN(
         const Answer answer,
         requester_.Perform({.method = "PUT",
                             .key = key,
                             .query = {{"partNumber", number_text}, {"uploadId", upload}},
-                            .body = Cut(pieces, at, std::min(part_bytes, size - at)),
+                            .body = std::move(body),
                             .transfer = true}));
     xml += "<Part><PartNumber>" + number_text + "</PartNumber><ETag>" +
            EscapeXml(answer.response.GetHeader("etag")) + "</ETag></Part>";

@@ -2,7 +2,10 @@
 
 #include <gmock/gmock.h>
 
+#include <cstdlib>
+
 #include "worker/checkpoint/checkpoint.h"
+#include "worker/storage/places.h"
 #include "worker/storage/s3/testing/test_s3_server.h"
 
 namespace swarm::storage::s3 {
@@ -101,6 +104,48 @@ TEST_F(S3StorageTest, LargeContentsGoInPartsAndArriveWhole) {
   EXPECT_TRUE(storage->Read("large")->text() == whole);
   EXPECT_EQ(storage->WriteIfAbsent("large", pieces).code(), StatusCode::kAlreadyExists);
   ExpectOk(storage->RemoveFolder("absent"));
+}
+
+TEST_F(S3StorageTest, AContentThatIsReadInPartsIsWrittenAPartAtATimeAndWholeOrNotAtAll) {
+  S3Options options = Options();
+  options.part_bytes = std::uint64_t{5} << 20;
+  const auto storage = OpenS3Storage(options);
+  const std::uint64_t size = (std::uint64_t{12} << 20) + 7;
+  const auto letter = [](std::uint64_t offset) { return static_cast<char>('a' + offset % 23); };
+  std::vector<std::uint64_t> sizes;
+  const ReadPart read = [&](std::uint64_t offset, std::uint64_t count) -> Result<Bytes> {
+    sizes.push_back(count);
+    return Bytes::Copy(std::string(count, letter(offset)));
+  };
+  ExpectOk(storage->WriteParts("streamed", size, read));
+  EXPECT_THAT(sizes, ElementsAre(5u << 20, 5u << 20, (2u << 20) + 7));
+  const Bytes content = *storage->Read("streamed");
+  ASSERT_EQ(content.size(), size);
+  EXPECT_EQ(content.text().front(), letter(0));
+  EXPECT_EQ(content.text().back(), letter(10 << 20));
+  const ReadPart fail = [&](std::uint64_t offset, std::uint64_t count) -> Result<Bytes> {
+    if (offset > 0) return DataLoss("the rest is gone");
+    return Bytes::Copy(std::string(count, 'x'));
+  };
+  EXPECT_EQ(storage->WriteParts("half", size, fail).code(), StatusCode::kDataLoss);
+  EXPECT_EQ(storage->Size("half").status().code(), StatusCode::kNotFound);
+}
+
+TEST_F(S3StorageTest, TheKeysOfARegionAreThoseThatBeginWithItsName) {
+  const Place place{.region = "eu-1",
+                    .uri = "s3://bucket/" + Options().prefix,
+                    .options = {.endpoint = server_->url()}};
+  const std::string key = "SWARM_STORAGE_EU_1_AWS_ACCESS_KEY_ID";
+  const std::string secret = "SWARM_STORAGE_EU_1_AWS_SECRET_ACCESS_KEY";
+  EXPECT_EQ((*OpenPlace(place))->Write("x", Bytes()).code(), StatusCode::kUnauthenticated);
+  ::setenv(key.c_str(), server_->access_key().c_str(), 1);
+  ::setenv(secret.c_str(), server_->secret_key().c_str(), 1);
+  // A token belongs to the plain keys.
+  ::setenv("AWS_SESSION_TOKEN", "of-others", 1);
+  ExpectOk((*OpenPlace(place))->Write("x", Bytes()));
+  for (const std::string& name : {key, secret, std::string("AWS_SESSION_TOKEN")}) {
+    ::unsetenv(name.c_str());
+  }
 }
 
 TEST_F(S3StorageTest, WhatIsMissingOrForbiddenIsNamed) {
