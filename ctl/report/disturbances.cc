@@ -221,6 +221,7 @@ EventClass ClassOf(const std::string& kind) {
     case EventKind::kRollbackDelayed:
     case EventKind::kCheckpointFailed:
     case EventKind::kCheckpointDamaged:
+    case EventKind::kCheckpointNotCopied:
     case EventKind::kFailed:
       return EventClass::kFault;
     case EventKind::kTrainingStarted:
@@ -228,6 +229,7 @@ EventClass ClassOf(const std::string& kind) {
     case EventKind::kRegionsSpread:
     case EventKind::kScaleLowered:
     case EventKind::kCheckpointDelayed:
+    case EventKind::kCheckpointCopied:
     case EventKind::kStopping:
     case EventKind::kSucceeded:
       return EventClass::kOther;

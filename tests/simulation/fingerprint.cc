@@ -42,8 +42,12 @@ SWARM_FIELDS(Hello,
               numeric_class, region, pod, offers, offer),
              (protocol_version, id, incarnation, cluster, addresses, threads, term, serving,
               numeric_class, region, offers, offer))
-SWARM_ALL_FIELDS(Welcome, term, generation, job_json, stage, stage_count, version, checkpoint_uri,
-                 donors, state, floor, goes_on, peers)
+// The fingerprint is that of a protocol whose checkpoints have no copies.
+SWARM_FIELDS(Welcome,
+             (term, generation, job_json, stage, stage_count, version, checkpoint_uri, donors,
+              state, floor, goes_on, peers, manifest),
+             (term, generation, job_json, stage, stage_count, version, checkpoint_uri, donors,
+              state, floor, goes_on, peers))
 SWARM_ALL_FIELDS(Ready, generation, stage, version, state)
 SWARM_ALL_FIELDS(Adoption, donor, heir, step)
 SWARM_ALL_FIELDS(Roster, term, generation, epoch, members, adoptions)
@@ -78,7 +82,8 @@ SWARM_ALL_FIELDS(Revoked, key, folded)
 SWARM_ALL_FIELDS(Void, term, generation, step, number, level)
 SWARM_ALL_FIELDS(Voided, generation, step, number)
 SWARM_ALL_FIELDS(Thaw, term, generation, step)
-SWARM_ALL_FIELDS(Rollback, term, generation, stage, version, checkpoint_uri)
+SWARM_FIELDS(Rollback, (term, generation, stage, version, checkpoint_uri, manifest),
+             (term, generation, stage, version, checkpoint_uri))
 SWARM_ALL_FIELDS(Leaving, seconds)
 SWARM_ALL_FIELDS(HandOver, term, generation, step, heir)
 SWARM_ALL_FIELDS(Contribution, microbatch, attempt, loss)

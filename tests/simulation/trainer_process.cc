@@ -267,7 +267,7 @@ void TrainerProcess::Do(const order::BeginGeneration& o) {
     if (gone_ || IsSuperseded()) return;
     const Beginning beginning = simulation_.store().Begin(o.generation);
     generation_ = o.generation;
-    Carry(coordinator_->OnGenerationBegun(o.generation, beginning.version, beginning.uri,
+    Carry(coordinator_->OnGenerationBegun(o.generation, beginning.version, beginning.uri, Digest{},
                                           world_.now()));
   });
 }

@@ -111,6 +111,7 @@ Result<trainer::TrainerOptions> OptionsOf(const WorkerFlags& flags) {
                                   .job_uid = flags.job_uid,
                                   .replicas = flags.layout,
                                   .out_dir = flags.out,
+                                  .region = flags.region,
                                   .term = protocol::Term(flags.term),
                                   .balance = flags.balance,
                                   .resume = flags.resume,

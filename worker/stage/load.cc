@@ -209,11 +209,14 @@ std::uint64_t StateBytes(const api::SwarmJob& job, const model::Stage& stage) {
   return api::StateBytes(job.spec, parameters, frozen);
 }
 
-Status LoadInitialState(const api::SwarmJob& job, const std::string& checkpoint_uri,
+Status LoadInitialState(const api::SwarmJob& job, const StateSource& source,
                         protocol::Version version, model::Stage* stage) {
-  if (!checkpoint_uri.empty()) {
+  if (!source.checkpoint_uri.empty()) {
+    const std::vector<storage::Place> places =
+        storage::InReadingOrder(storage::CheckpointPlaces(job.spec), source.reader);
+    const std::string folder = storage::SplitLastName(source.checkpoint_uri).name;
     ASSIGN_OR_RETURN(const auto reader,
-                     checkpoint::CheckpointReader::Open(checkpoint_uri, job.spec.storage));
+                     checkpoint::CheckpointReader::OpenNearest(places, folder, source.manifest));
     return stage->Load([&](const std::string& name) { return reader->Lookup(name); }, version,
                        /*optimizer=*/true);
   }
@@ -234,11 +237,13 @@ Status LoadInitialState(const api::SwarmJob& job, const std::string& checkpoint_
 }
 
 Result<std::unique_ptr<model::Stage>> LoadStage(const api::SwarmJob& job,
-                                                const protocol::Welcome& welcome, int threads,
+                                                const protocol::Welcome& welcome,
+                                                const storage::Reader& reader, int threads,
                                                 const std::string& device,
                                                 const CreateStage& create) {
   ASSIGN_OR_RETURN(auto stage, CreateReplica(job, welcome, threads, device, create));
-  RETURN_IF_ERROR(LoadInitialState(job, welcome.checkpoint_uri, welcome.version, stage.get()));
+  const StateSource source{welcome.checkpoint_uri, welcome.manifest, reader};
+  RETURN_IF_ERROR(LoadInitialState(job, source, welcome.version, stage.get()));
   return stage;
 }
 

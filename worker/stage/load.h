@@ -12,6 +12,7 @@
 #include "worker/model/stage.h"
 #include "worker/protocol/messages/control.h"
 #include "worker/stage/join/piece_fetch.h"
+#include "worker/storage/places.h"
 
 namespace swarm::stage {
 
@@ -50,15 +51,21 @@ Result<device::CopyRates> MeasureDeviceCopies(const std::string& device, double 
 /// weights, optimizer, accumulators, fresh gradients and the sums being made.
 std::uint64_t StateBytes(const api::SwarmJob& job, const model::Stage& stage);
 
-/// Fills a stage with the state that the job begins with: that of the checkpoint at
-/// `checkpoint_uri`, at `version`, or, if `checkpoint_uri` is empty, the job's initial weights.
-/// Errors: those of model and state.
-Status LoadInitialState(const api::SwarmJob& job, const std::string& checkpoint_uri,
+/// The state that a job begins with.
+struct StateSource {
+  std::string checkpoint_uri = {};  ///< of the checkpoint at home; empty: the initial weights
+  Digest manifest = {};             ///< as protocol::Welcome::manifest
+  storage::Reader reader = {};      ///< takes the nearest copy
+};
+
+/// Fills a stage with the state at `version`. Errors: those of model and state.
+Status LoadInitialState(const api::SwarmJob& job, const StateSource& source,
                         protocol::Version version, model::Stage* stage);
 
-/// The stage that `welcome` asks for, ready to execute.
+/// The stage that `welcome` asks for, ready to execute, on this worker.
 Result<std::unique_ptr<model::Stage>> LoadStage(const api::SwarmJob& job,
-                                                const protocol::Welcome& welcome, int threads,
+                                                const protocol::Welcome& welcome,
+                                                const storage::Reader& reader, int threads,
                                                 const std::string& device,
                                                 const CreateStage& create);
 

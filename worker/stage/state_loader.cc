@@ -1,5 +1,7 @@
 #include "worker/stage/state_loader.h"
 
+#include <algorithm>
+
 #include "base/log.h"
 #include "worker/storage/storage.h"
 
@@ -15,9 +17,11 @@ constexpr Duration kLoadRetry = std::chrono::seconds(5);
 }  // namespace
 
 void StateLoader::Begin(const api::SwarmJob& job, const protocol::Welcome& welcome,
+                        std::map<std::string, double> round_trips,
                         std::shared_ptr<const KeptState> kept) {
   Cancel();
   job_ = job;
+  reader_ = {options_.region, std::move(round_trips)};
   welcome_ = welcome;
   for (const protocol::Member& donor : welcome.donors) host_.Meet(donor);
   for (const protocol::Member& peer : welcome.peers) host_.Meet(peer);
@@ -61,13 +65,13 @@ void StateLoader::BeginCopy() {
 }
 
 void StateLoader::Load(std::optional<checkpoint::TensorLookup> tensors) {
-  compute_.PostState([this, job = job_, welcome = welcome_, tensors = std::move(tensors),
-                      load = loads_] {
+  compute_.PostState([this, job = job_, welcome = welcome_, reader = reader_,
+                      tensors = std::move(tensors), load = loads_] {
     auto stage = std::make_shared<Result<std::unique_ptr<model::Stage>>>(
-        tensors
-            ? TakeStage(job, welcome, *tensors, options_.threads, options_.device,
-                        options_.create_stage)
-            : LoadStage(job, welcome, options_.threads, options_.device, options_.create_stage));
+        tensors ? TakeStage(job, welcome, *tensors, options_.threads, options_.device,
+                            options_.create_stage)
+                : LoadStage(job, welcome, reader, options_.threads, options_.device,
+                            options_.create_stage));
     const Digest digest = stage->ok() ? (**stage)->StateDigest() : Digest{};
     control_.Post([this, stage, digest, load] { OnMade(std::move(*stage), digest, load); });
   });
@@ -79,8 +83,10 @@ void StateLoader::OnMade(Result<std::unique_ptr<model::Stage>> stage, const Dige
   if (stage.ok()) return host_.OnLoaded(*std::move(stage), digest);
   const Status why = stage.status().WithContext("stage " + std::to_string(welcome_.stage.value) +
                                                 " cannot be set up");
-  const bool from_bucket =
-      storage::IsBucket(welcome_.checkpoint_uri) || storage::IsBucket(job_.spec.model.uri);
+  const bool from_bucket = storage::IsBucket(job_.spec.model.uri) ||
+                           (!welcome_.checkpoint_uri.empty() &&
+                            std::ranges::any_of(storage::CheckpointPlaces(job_.spec),
+                                                storage::IsBucket, &storage::Place::uri));
   if (why.code() != StatusCode::kUnavailable || !from_bucket) return host_.OnLoadFailed(why);
   LOG_WARN("{}; trying again", why.message());
   control_.PostAt(Clock::now() + kLoadRetry, [this, load] {

@@ -5,8 +5,10 @@
 // Owned by the worker's control loop. The stage is made on the compute thread.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "api/swarmjob.h"
 #include "base/loop.h"
@@ -16,6 +18,7 @@
 #include "worker/stage/join/joining.h"
 #include "worker/stage/join/kept_state.h"
 #include "worker/stage/worker_options.h"
+#include "worker/storage/places.h"
 
 namespace swarm::stage {
 
@@ -40,9 +43,10 @@ class StateLoader {
       : options_(options), control_(control), compute_(compute), host_(host) {}
 
   /// Begins a load; one that runs already is dropped. It asks a bucket that does not answer again
-  /// every few seconds. `kept`: counts if the welcome says to go on from it; dropped otherwise.
+  /// every few seconds. `round_trips`: as storage::Reader has them. `kept`: counts if the welcome
+  /// says to go on from it; dropped otherwise.
   void Begin(const api::SwarmJob& job, const protocol::Welcome& welcome,
-             std::shared_ptr<const KeptState> kept);
+             std::map<std::string, double> round_trips, std::shared_ptr<const KeptState> kept);
   /// Drops the load that runs, if any. Its host hears nothing of it any more.
   void Cancel();
 
@@ -64,6 +68,7 @@ class StateLoader {
   LoaderHost& host_;
   api::SwarmJob job_;
   protocol::Welcome welcome_;
+  storage::Reader reader_;
   std::uint64_t loads_ = 0;  // begun or cancelled: results of an earlier load are dropped
   std::unique_ptr<StateFetch> fetch_;
 };

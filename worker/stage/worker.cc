@@ -1,5 +1,7 @@
 #include "worker/stage/worker.h"
 
+#include <algorithm>
+
 #include "api/parse.h"
 #include "base/log.h"
 #include "base/machine_memory.h"
@@ -355,12 +357,25 @@ void Worker::HandleWelcome(const protocol::Welcome& welcome) {
 }
 
 void Worker::BeginLoading(const protocol::Welcome& welcome) {
+  std::map<std::string, double> round_trips = RoundTrips();
   ForgetEverything();
   runner_.MakeRoom(welcome.generation);
   welcome_ = welcome;
   metrics_.stages = welcome.stage_count;
   metrics_.stage = static_cast<std::int64_t>(welcome.stage.value);
-  loader_.Begin(*job_, welcome, std::exchange(kept_, nullptr));
+  loader_.Begin(*job_, welcome, std::move(round_trips), std::exchange(kept_, nullptr));
+}
+
+std::map<std::string, double> Worker::RoundTrips() const {
+  std::map<std::string, double> shortest;
+  if (runner_.replica() == nullptr) return shortest;
+  for (const auto& [peer, link] : endpoint_->links()) {
+    const protocol::Member* member = protocol::FindMember(runner_.replica()->roster(), peer);
+    if (member == nullptr || member->region.empty() || link.round_trip <= 0) continue;
+    const auto [known, fresh] = shortest.emplace(member->region, link.round_trip);
+    if (!fresh) known->second = std::min(known->second, link.round_trip);
+  }
+  return shortest;
 }
 
 void Worker::ForgetEverything() {
@@ -422,6 +437,7 @@ void Worker::BeginAnew(const protocol::Rollback& request) {
   welcome.stage = request.stage;
   welcome.version = request.version;
   welcome.checkpoint_uri = request.checkpoint_uri;
+  welcome.manifest = request.manifest;
   welcome.donors.clear();
   welcome.goes_on = false;
   term_ = std::max(term_, request.term);

@@ -110,6 +110,8 @@ class Worker : public net::EndpointHandler, private LoaderHost, private RunnerHo
   void BeginLoading(const protocol::Welcome& welcome);
   /// Drops all that belongs to the replica that is served or loaded.
   void ForgetEverything();
+  /// To the regions of its peers, in seconds: the shortest that it has measured to a worker there.
+  std::map<std::string, double> RoundTrips() const;
   void Evict(const protocol::WorkerId& peer);
   /// These members may be reached from now on: connections to neighbours are kept open, others are
   /// made when there is something to send.

@@ -7,6 +7,7 @@
 #include "api/validate.h"
 #include "base/log.h"
 #include "worker/checkpoint/huggingface.h"
+#include "worker/data/data_copies.h"
 #include "worker/data/tokenizer.h"
 #include "worker/storage/storage.h"
 #include "worker/token.h"
@@ -59,7 +60,8 @@ JobData::JobData(const api::SwarmJob& job)
       separate_(job.spec.data.documents == api::DocumentView::kSeparate),
       draws_(job.spec.training.maxSteps * job.spec.training.globalBatchSize) {}
 
-Result<std::unique_ptr<JobData>> JobData::Open(const api::SwarmJob& job, Duration patience) {
+Result<std::unique_ptr<JobData>> JobData::Open(const api::SwarmJob& job, Duration patience,
+                                               const std::string& region) {
   std::unique_ptr<JobData> result(new JobData(job));
   const api::Model& model = job.spec.model;
   const api::Data& data = job.spec.data;
@@ -91,14 +93,14 @@ Result<std::unique_ptr<JobData>> JobData::Open(const api::SwarmJob& job, Duratio
     return InvalidArgument("data.cacheBytes is " + std::to_string(data.cacheBytes) +
                            "; sequences of this length need at least " + std::to_string(least));
   }
-  RETURN_IF_ERROR(result->OpenTraining(job, options));
-  if (!data.validationUri.empty()) RETURN_IF_ERROR(result->OpenValidation(job, options));
-  bool bucket = storage::IsBucket(data.validationUri);
-  for (const auto& source : data.AllSources()) bucket |= storage::IsBucket(source.uri);
+  RETURN_IF_ERROR(result->OpenTraining(job, region, options));
+  if (!data.validationUri.empty()) {
+    RETURN_IF_ERROR(result->OpenValidation(job, region, options));
+  }
   result->reader_ = std::make_unique<data::SequenceReader>(
       result->sources_,
       data::ReaderOptions{.cache_bytes = std::max(least, data.cacheBytes - result->text_bytes_),
-                          .threads = bucket ? kBucketReads : kDiskReads,
+                          .threads = result->in_bucket_ ? kBucketReads : kDiskReads,
                           .patience = patience});
   if (MayBeBytes(model) && result->has_text_) {
     result->tokenizer_.kind = api::TokenizerKind::kByte;
@@ -107,7 +109,12 @@ Result<std::unique_ptr<JobData>> JobData::Open(const api::SwarmJob& job, Duratio
 }
 
 Result<std::shared_ptr<const data::Corpus>> JobData::OpenCorpus(
-    const data::CorpusOptions& options) {
+    std::span<const storage::Place> places, data::CorpusOptions options) {
+  ASSIGN_OR_RETURN(const storage::Place place, data::ChooseData(places));
+  options.uri = place.uri;
+  options.storage = place.options;
+  options.open = data::OpenerOf(place);
+  in_bucket_ |= storage::IsBucket(place.uri);
   auto opened = data::Corpus::Open(options);
   if (!opened.ok()) return DamagedIsWrong(opened.status());
   std::shared_ptr<const data::Corpus> corpus = *std::move(opened);
@@ -125,13 +132,14 @@ Result<std::shared_ptr<const data::Corpus>> JobData::OpenCorpus(
   return corpus;
 }
 
-Status JobData::OpenTraining(const api::SwarmJob& job, data::CorpusOptions options) {
+Status JobData::OpenTraining(const api::SwarmJob& job, const std::string& region,
+                             data::CorpusOptions options) {
   const auto sources = job.spec.data.AllSources();
   std::vector<data::OrderedSource> ordered;
-  for (const api::DataSource& source : sources) {
-    options.uri = source.uri;
+  for (std::size_t s = 0; s < sources.size(); ++s) {
+    const api::DataSource& source = sources[s];
     options.text_bytes_max = job.spec.data.cacheBytes - text_bytes_;
-    ASSIGN_OR_RETURN(auto corpus, OpenCorpus(options));
+    ASSIGN_OR_RETURN(auto corpus, OpenCorpus(storage::DataPlaces(job.spec, s, region), options));
     // A sequence predicts all its tokens but the first, which the one before it predicts.
     sources_.push_back({std::move(corpus), tokens_per_sequence_ - 1, tokens_per_sequence_});
     ordered.push_back({sources_.back().count(), source.weight});
@@ -147,11 +155,11 @@ Status JobData::OpenTraining(const api::SwarmJob& job, data::CorpusOptions optio
   return Status();
 }
 
-Status JobData::OpenValidation(const api::SwarmJob& job, data::CorpusOptions options) {
+Status JobData::OpenValidation(const api::SwarmJob& job, const std::string& region,
+                               data::CorpusOptions options) {
   const api::Training& training = job.spec.training;
-  options.uri = job.spec.data.validationUri;
   options.text_bytes_max = job.spec.data.cacheBytes - text_bytes_;
-  ASSIGN_OR_RETURN(auto corpus, OpenCorpus(options));
+  ASSIGN_OR_RETURN(auto corpus, OpenCorpus(storage::ValidationPlaces(job.spec, region), options));
   // Sequences of examples share the label at the joint, which does not count.
   const std::uint64_t stride =
       corpus->has_examples() ? tokens_per_sequence_ - 1 : tokens_per_sequence_;
@@ -160,7 +168,7 @@ Status JobData::OpenValidation(const api::SwarmJob& job, data::CorpusOptions opt
   validation_microbatches_ =
       std::min(training.validationSequences, there) / training.microbatchSize;
   if (validation_microbatches_ > 0) return Status();
-  return InvalidArgument(options.uri + ": " + std::to_string(there) +
+  return InvalidArgument(job.spec.data.validationUri + ": " + std::to_string(there) +
                          " sequences of validation data, and a microbatch takes " +
                          std::to_string(training.microbatchSize) +
                          "; give more data or a higher training.validationSequences");

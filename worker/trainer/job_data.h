@@ -13,6 +13,7 @@
 #include "worker/data/order/order.h"
 #include "worker/data/reader/sequence_reader.h"
 #include "worker/data/tokenizer_files.h"
+#include "worker/storage/places.h"
 
 namespace swarm::trainer {
 
@@ -27,7 +28,8 @@ class JobData {
 
   /// Opens training and validation data. Reads that fail are tried again for `patience`. Errors
   /// name the file and what is wrong.
-  static Result<std::unique_ptr<JobData>> Open(const api::SwarmJob& job, Duration patience);
+  static Result<std::unique_ptr<JobData>> Open(const api::SwarmJob& job, Duration patience,
+                                               const std::string& region = "");
 
   /// The sequences of a training microbatch, a function of the job, the step and the microbatch
   /// alone (data::Order). Reads ahead what comes after it.
@@ -53,9 +55,12 @@ class JobData {
 
  private:
   explicit JobData(const api::SwarmJob& job);
-  Status OpenTraining(const api::SwarmJob& job, data::CorpusOptions options);
-  Status OpenValidation(const api::SwarmJob& job, data::CorpusOptions options);
-  Result<std::shared_ptr<const data::Corpus>> OpenCorpus(const data::CorpusOptions& options);
+  Status OpenTraining(const api::SwarmJob& job, const std::string& region,
+                      data::CorpusOptions options);
+  Status OpenValidation(const api::SwarmJob& job, const std::string& region,
+                        data::CorpusOptions options);
+  Result<std::shared_ptr<const data::Corpus>> OpenCorpus(std::span<const storage::Place> places,
+                                                         data::CorpusOptions options);
   /// With data.documents Separate, marks where the documents of rows begin. Examples are marked.
   void MarkDocuments(const std::vector<data::Place>& sequences, std::span<std::int32_t> ids) const;
   std::uint64_t CountLabels(const data::Place& sequence) const;
@@ -71,6 +76,7 @@ class JobData {
   std::uint64_t ahead_ = 0;  ///< the draws below were read ahead
   std::uint64_t validation_microbatches_ = 0;
   bool has_text_ = false;
+  bool in_bucket_ = false;  ///< some of the data
   std::uint64_t text_bytes_ = 0;
   data::TokenizerFiles tokenizer_;
   std::optional<std::int32_t> separator_;  ///< the EOS of documents that do not see each other

@@ -85,7 +85,7 @@ auto AwaitStorage(const TrainerOptions& options, Prepare prepare) -> decltype(pr
 
 Result<Beginning> PrepareStorage(const TrainerOptions& options, Preparation* p) {
   RETURN_IF_ERROR(ResolveModel(&p->job));
-  ASSIGN_OR_RETURN(p->data, JobData::Open(p->job, options.storage_patience));
+  ASSIGN_OR_RETURN(p->data, JobData::Open(p->job, options.storage_patience, options.region));
   const bool resume = options.resume || options.term.value > 1;
   // Taking the fence ends the trainer at work, so check first that this trainer may begin.
   ASSIGN_OR_RETURN(const Beginning found, FindBeginning(p->job, resume, Look::kManifest));
@@ -218,6 +218,7 @@ Result<Preparation> Prepare(const TrainerOptions& options) {
   coordinator.generation = p.beginning.generation;
   coordinator.first_version = p.beginning.version;
   coordinator.resume_uri = p.beginning.checkpoint_uri;
+  coordinator.resume_manifest = p.beginning.manifest;
   if (!coordinator.resume_uri.empty()) {
     LOG_INFO("going on from version {} in {}", p.beginning.version.value, coordinator.resume_uri);
   }

@@ -185,7 +185,8 @@ Status Reference::Prepare() {
                      stage::OptionsOnDevice(job_, s, stages, options_.threads, options_.device));
     ASSIGN_OR_RETURN(auto stage, model::Stage::Create(stage_options));
     RETURN_IF_ERROR(
-        stage::LoadInitialState(job_, beginning.checkpoint_uri, beginning.version, stage.get()));
+        stage::LoadInitialState(job_, {beginning.checkpoint_uri, beginning.manifest, /*reader=*/{}},
+                                beginning.version, stage.get()));
     together_ = std::max<std::uint64_t>(together_, stage->tasks_together());
     stages_.push_back(std::move(stage));
   }

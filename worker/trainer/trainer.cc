@@ -59,11 +59,20 @@ Trainer::Trainer(TrainerOptions options, Preparation preparation)
   if (!options_.job.spec.logging.tensorboard.empty()) {
     curves_.emplace(options_.job.spec, control_, storage_);
   }
+  for (storage::Place& place : storage::CheckpointPlaces(options_.job.spec)) {
+    if (place.home) continue;
+    copiers_.push_back(std::make_unique<Copier>(
+        options_.job, std::move(place),
+        [this](const CopyReport& report) { control_.Post([this, report] { OnCopied(report); }); }));
+  }
+  CopyCheckpoints();  // what an earlier trainer may have left
 }
 
 Trainer::~Trainer() {
+  for (const auto& copier : copiers_) copier->Abandon();
   control_.Stop();
   storage_.Stop();
+  copiers_.clear();
   endpoint_.reset();
   data_.reset();  // its threads post
 }
@@ -72,6 +81,7 @@ void Trainer::RequestStop(Duration limit) {
   control_.Post([this, limit] {
     Carry(coordinator_->OnStopRequested(Clock::now()));
     control_.PostAt(Clock::now() + limit, [this] {
+      for (const auto& copier : copiers_) copier->Abandon();
       if (coordinator_->finished()) return;
       LOG_WARN("stopping without the last checkpoint: the time limit is over");
       ending_.MarkOverdue();
@@ -321,10 +331,39 @@ void Trainer::Do(const protocol::order::PublishCheckpoint& o) {
                             : storage.status();
     }
     if (status.ok()) ++metrics_.checkpoints;
+    if (status.ok()) CopyCheckpoints();
     control_.Post([this, version = manifest.version, error = status.message()] {
       Carry(coordinator_->OnCheckpointPublished(version, error, Clock::now()));
     });
   });
+}
+
+void Trainer::CopyCheckpoints() {
+  for (const auto& copier : copiers_) copier->Copy();
+}
+
+void Trainer::OnCopied(const CopyReport& report) {
+  const bool copied = report.status.ok();
+  const EventKind kind = copied ? EventKind::kCheckpointCopied : EventKind::kCheckpointNotCopied;
+  log_->Event(kind, report.Text(), {.seconds = report.seconds});
+  if (copied) {
+    LOG_INFO("{}", report.Text());
+  } else {
+    LOG_WARN("{}", report.Text());
+  }
+}
+
+void Trainer::AwaitCopies() {
+  for (const auto& copier : copiers_) {
+    ++copying_;
+    copier->WhenDone([this] {
+      control_.Post([this] {
+        --copying_;
+        EndIfAllHaveHeard();
+      });
+    });
+  }
+  if (copying_ > 0) LOG_INFO("the last checkpoint is copied before the trainer ends");
 }
 
 void Trainer::Do(const protocol::order::Event& o) {
@@ -369,7 +408,7 @@ void Trainer::Do(const protocol::order::BeginGeneration& o) {
       metrics_.discarded_steps += metrics_.version - begun->version.value;
       metrics_.version = begun->version.value;
       Carry(coordinator_->OnGenerationBegun(begun->generation, begun->version,
-                                            begun->checkpoint_uri, now));
+                                            begun->checkpoint_uri, begun->manifest, now));
     });
   });
 }
@@ -420,7 +459,11 @@ void Trainer::Do(const protocol::order::Finish& o) {
   }
   const Timepoint now = Clock::now();
   for (const WorkerId& observer : observers_) Send(observer, Lane::kControl, Describe());
-  control_.PostAt(now + kFarewell, [this] { ending_.End(); });
+  if (!o.superseded && !ending_.overdue()) AwaitCopies();
+  control_.PostAt(now + kFarewell, [this] {
+    farewell_over_ = true;
+    EndIfAllHaveHeard();
+  });
   EndIfAllHaveHeard();
 }
 
@@ -431,7 +474,8 @@ void Trainer::Send(const WorkerId& to, Lane lane, Message message) {
 
 /// The workers leave when they have heard of the end; then the trainer waits for none.
 void Trainer::EndIfAllHaveHeard() {
-  if (ending_.decided() && pulses_.empty() && outbox_->waiting() == 0) ending_.End();
+  const bool heard = farewell_over_ || (pulses_.empty() && outbox_->waiting() == 0);
+  if (ending_.decided() && heard && copying_ == 0) ending_.End();
 }
 
 }  // namespace swarm::trainer

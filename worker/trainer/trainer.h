@@ -18,6 +18,7 @@
 #include "worker/page/state/lanes.h"
 #include "worker/page/state/view.h"
 #include "worker/protocol/coordinator/coordinator.h"
+#include "worker/trainer/checkpoints/copier.h"
 #include "worker/trainer/ending.h"
 #include "worker/trainer/log/step_writer.h"
 #include "worker/trainer/log/tensorboard.h"
@@ -99,6 +100,11 @@ class Trainer : public net::EndpointHandler {
   void OnLaterTrainer(const Status& why);
   void LookForLaterTrainer(Timepoint now);
   void EndIfAllHaveHeard();
+  /// Begins to copy the newest checkpoint to the regions that have a storage of their own.
+  void CopyCheckpoints();
+  void OnCopied(const CopyReport& report);
+  /// Before the end: waits for the copies, or not if a stop has taken too long.
+  void AwaitCopies();
 
   const TrainerOptions options_;
   const protocol::Version first_version_;  // of the checkpoint to go on from; 0: none
@@ -123,8 +129,12 @@ class Trainer : public net::EndpointHandler {
 
   const std::unique_ptr<CheckpointFence> fence_;  // of the storage loop
 
+  std::uint64_t copying_ = 0;   // copiers for which the end waits
+  bool farewell_over_ = false;  // the time for workers to hear of the end
+
   Loop storage_{"storage"};
   Loop control_{"control"};
+  std::vector<std::unique_ptr<Copier>> copiers_;  // post to control_
   std::unique_ptr<net::Endpoint> endpoint_;
 };
 

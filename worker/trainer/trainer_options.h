@@ -18,6 +18,7 @@ struct TrainerOptions {
   std::string job_uid;
   std::vector<std::uint64_t> replicas;  ///< wanted, per stage
   std::string out_dir;                  ///< steps.jsonl, events.jsonl
+  std::string region = {};              ///< of the trainer, which reads the data that are near it
   protocol::Term term{1};  ///< above 1: workers may hold the state of a trainer before this one
   protocol::BalancePolicy balance =
       protocol::BalancePolicy::kNone;  ///< which workers move between stages

@@ -102,8 +102,9 @@ void FleetTrainer::Do(order::BeginGeneration& o) {
   queue_.After(kStorageAnswer, [this, generation = o.generation] {
     const std::string uri = checkpoint_.value > 0 ? "storage" : "";
     host_.OnRolledBack(checkpoint_);
-    Ask(&load_.measured_other_seconds,
-        [&] { return coordinator_.OnGenerationBegun(generation, checkpoint_, uri, queue_.now()); });
+    Ask(&load_.measured_other_seconds, [&] {
+      return coordinator_.OnGenerationBegun(generation, checkpoint_, uri, Digest{}, queue_.now());
+    });
   });
 }
 

@@ -50,6 +50,7 @@ void Decoder::Get(const pb::Welcome& from, Welcome* to) {
   Get(from.floor(), &to->floor);
   to->goes_on = from.goes_on();
   GetAll(from.peers(), kMembersMax, "peers", &to->peers);
+  Get(from.manifest(), &to->manifest);
 }
 
 void Decoder::Get(const pb::Ready& from, Ready* to) {

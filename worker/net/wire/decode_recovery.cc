@@ -59,6 +59,7 @@ void Decoder::Get(const pb::Rollback& from, Rollback* to) {
   to->stage = StageIndex(from.stage());
   to->version = Version(from.version());
   to->checkpoint_uri = from.checkpoint_uri();
+  Get(from.manifest(), &to->manifest);
 }
 
 void Decoder::Get(const pb::Leaving& from, Leaving* to) { to->seconds = from.seconds(); }

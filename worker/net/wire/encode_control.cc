@@ -50,6 +50,7 @@ void Encoder::Put(const Welcome& from, pb::Welcome* to) {
   Put(from.floor, to->mutable_floor());
   to->set_goes_on(from.goes_on);
   PutAll(from.peers, kMembersMax, "peers", to->mutable_peers());
+  Put(from.manifest, to->mutable_manifest());
 }
 
 void Encoder::Put(const Ready& from, pb::Ready* to) {

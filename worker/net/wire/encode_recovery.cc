@@ -59,6 +59,7 @@ void Encoder::Put(const Rollback& from, pb::Rollback* to) {
   to->set_stage(from.stage.value);
   to->set_version(from.version.value);
   to->set_checkpoint_uri(ToUtf8(from.checkpoint_uri));
+  Put(from.manifest, to->mutable_manifest());
 }
 
 void Encoder::Put(const Leaving& from, pb::Leaving* to) { to->set_seconds(from.seconds); }

@@ -222,12 +222,13 @@ Orders Coordinator::OnCheckpointPublished(Version version, const std::string& er
 }
 
 Orders Coordinator::OnGenerationBegun(Generation generation, Version version,
-                                      const std::string& uri, Timepoint now) {
+                                      const std::string& uri, const Digest& manifest,
+                                      Timepoint now) {
   if (job_.phase != Phase::kRollingBack) return {};
   Turn turn{now};
   commits_.Clear();
   reachability_.Clear();
-  rollbacks_.OnBegun(generation, version, uri, turn);
+  rollbacks_.OnBegun(generation, version, uri, manifest, turn);
   return SettleAll(std::move(turn));
 }
 

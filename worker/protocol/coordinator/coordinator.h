@@ -45,9 +45,9 @@ class Coordinator {
   Orders OnWorkersLost(std::vector<Departure> departures, Timepoint now);
   /// The shell has made the checkpoint visible, or has failed (`error`).
   Orders OnCheckpointPublished(Version version, const std::string& error, Timepoint now);
-  /// The generation is durable, and begins with this state.
+  /// The generation is durable, and begins with this state. `manifest`: as Welcome::manifest.
   Orders OnGenerationBegun(Generation generation, Version version, const std::string& uri,
-                           Timepoint now);
+                           const Digest& manifest, Timepoint now);
   /// Finish the steps that have begun, write a checkpoint, end. Idempotent.
   Orders OnStopRequested(Timepoint now);
   /// There is no more time for the work that OnStopRequested began: end without it.

@@ -33,9 +33,11 @@ enum class EventKind : std::uint8_t {
   kRollbackDelayed,  ///< the storage of the checkpoints does not answer
   kCheckpointWritten,
   kCheckpointFailed,
-  kCheckpointDamaged,  ///< a file is not what was written; the checkpoint is set aside
-  kCheckpointDelayed,  ///< it was due while an earlier one was being written
-  kStopping,           ///< a stop was requested
+  kCheckpointDamaged,    ///< a file is not what was written; the checkpoint is set aside
+  kCheckpointDelayed,    ///< it was due while an earlier one was being written
+  kCheckpointCopied,     ///< a region's storage has it
+  kCheckpointNotCopied,  ///< a region's storage lacks it; tried again with the next one
+  kStopping,             ///< a stop was requested
   kSucceeded,
   kFailed,
 };
@@ -74,6 +76,8 @@ struct EnumNames<protocol::EventKind> {
       {E::kCheckpointFailed, "CheckpointFailed"},
       {E::kCheckpointDamaged, "CheckpointDamaged"},
       {E::kCheckpointDelayed, "CheckpointDelayed"},
+      {E::kCheckpointCopied, "CheckpointCopied"},
+      {E::kCheckpointNotCopied, "CheckpointNotCopied"},
       {E::kStopping, "Stopping"},
       {E::kSucceeded, "Succeeded"},
       {E::kFailed, "Failed"},

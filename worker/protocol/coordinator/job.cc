@@ -13,6 +13,7 @@ Job::Job(CoordinatorOptions job_options, Timepoint now)
       generation(options.generation),
       version(options.first_version),
       begin_uri(options.resume_uri),
+      begin_manifest(options.resume_manifest),
       last_step(options.max_steps) {}
 
 Version Job::VersionFor(Step step) const {
@@ -35,7 +36,8 @@ Welcome Job::WelcomeTo(StageIndex stage) const {
           .stage_count = stages(),
           .version = version,
           .checkpoint_uri = begin_uri,
-          .floor = {options.term, attempts + 1}};
+          .floor = {options.term, attempts + 1},
+          .manifest = begin_manifest};
 }
 
 double Job::UnixTime(Timepoint time) const {

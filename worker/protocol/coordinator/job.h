@@ -37,6 +37,7 @@ struct Job {
   Generation generation;
   Version version;          ///< commits that are decided
   std::string begin_uri;    ///< of the state that the generation began with
+  Digest begin_manifest;    ///< as Welcome::manifest
   std::uint64_t last_step;  ///< exclusive: where the job ends
   bool stopping = false;
   std::uint64_t attempts = 0;  ///< given out so far

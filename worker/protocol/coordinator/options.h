@@ -94,6 +94,7 @@ struct CoordinatorOptions {
   std::string job_json;    ///< for Welcome
   Version first_version;   ///< of the state that the job begins with
   std::string resume_uri;  ///< of that state's checkpoint; empty: initial weights
+  Digest resume_manifest;  ///< as Welcome::manifest
   std::uint64_t checkpoint_interval_steps = 0;  ///< 0: only at the end
   std::string checkpoint_uri;                   ///< parent folder; empty: no checkpoints
   /// The coordinator repeats a failing last checkpoint for at least this long.

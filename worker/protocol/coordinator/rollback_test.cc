@@ -38,10 +38,12 @@ TEST_F(CoordinatorRollbackTest, NobodyIsToldBeforeTheGenerationIsDurable) {
   EXPECT_EQ(rollback.generation, Generation(1));
   EXPECT_EQ(rollback.version, Version(5));
   EXPECT_EQ(rollback.checkpoint_uri, "uri");
+  EXPECT_EQ(rollback.manifest, (Digest{.high = 5, .low = 1}));
   const Welcome welcome = Told<Welcome>("b1").at(0);
   EXPECT_EQ(welcome.generation, Generation(1));
   EXPECT_EQ(welcome.stage, StageIndex(1));
   EXPECT_EQ(welcome.version, Version(5));
+  EXPECT_EQ(welcome.manifest, (Digest{.high = 5, .low = 1}));
 }
 
 TEST_F(CoordinatorRollbackTest, TrainingGoesOnFromTheCheckpointWhenEveryStageHasLoadedIt) {

@@ -63,10 +63,11 @@ void Rollbacks::Doubt(Turn& turn) {
 }
 
 void Rollbacks::OnBegun(Generation generation, Version version, const std::string& uri,
-                        Turn& turn) {
+                        const Digest& manifest, Turn& turn) {
   job_.generation = generation;
   job_.version = version;
   job_.begin_uri = uri;
+  job_.begin_manifest = manifest;
   doubted_ = false;
   members_.holders().Clear();
   job_.Enter(Phase::kLoading, turn.now);
@@ -78,7 +79,7 @@ void Rollbacks::OnBegun(Generation generation, Version version, const std::strin
     if (worker.role() == Role::kWaiting) {
       turn.Tell(id, job_.WelcomeTo(stage));
     } else {
-      turn.Tell(id, Rollback{job_.options.term, job_.generation, stage, version, uri});
+      turn.Tell(id, Rollback{job_.options.term, job_.generation, stage, version, uri, manifest});
     }
     members_.Become(worker, Role::kLoading);
     worker.since = turn.now;

@@ -23,7 +23,8 @@ class Rollbacks {
   /// Phase::kStageLost.
   void BeginIfStaffed(Turn& turn);
   /// The generation is durable, and begins with this state.
-  void OnBegun(Generation generation, Version version, const std::string& uri, Turn& turn);
+  void OnBegun(Generation generation, Version version, const std::string& uri,
+               const Digest& manifest, Turn& turn);
 
  private:
   /// The workers of each stage, where each empty stage gets a waiting worker or one of the largest

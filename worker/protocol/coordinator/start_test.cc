@@ -102,12 +102,14 @@ TEST_F(CoordinatorStartTest, AWelcomeNamesTheStateToBeginWith) {
   options_.generation = Generation(3);
   options_.first_version = Version(40);
   options_.resume_uri = "folder/40";
+  options_.resume_manifest = {.high = 4, .low = 2};
   Create();
   Come("a1");
   const Welcome welcome = Told<Welcome>("a1").at(0);
   EXPECT_EQ(welcome.generation, Generation(3));
   EXPECT_EQ(welcome.version, Version(40));
   EXPECT_EQ(welcome.checkpoint_uri, "folder/40");
+  EXPECT_EQ(welcome.manifest, (Digest{.high = 4, .low = 2}));
   EXPECT_TRUE(welcome.donors.empty());
 }
 

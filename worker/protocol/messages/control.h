@@ -83,6 +83,8 @@ struct Welcome {
   bool goes_on = false;
   /// Where parts have holders: the other replicas of the stage, which have made the weights since.
   std::vector<Member> peers = {};
+  /// Of the checkpoint's manifest.json; another file of that name is no copy of it. Zero: any.
+  Digest manifest = {};
 };
 
 /// worker → trainer: holds `version` of its stage's state and can execute.

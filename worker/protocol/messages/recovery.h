@@ -82,6 +82,7 @@ struct Rollback {
   StageIndex stage;
   Version version;
   std::string checkpoint_uri;  ///< empty: the initial weights
+  Digest manifest = {};        ///< as Welcome::manifest
 };
 
 // ---- leaving and joining ----

@@ -4,14 +4,17 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string_view>
 
 #include "api/format/enum_names.h"
 #include "api/model/boundary.h"
 #include "api/model/decoder_config.h"
 #include "api/parse.h"
+#include "base/log.h"
 #include "worker/checkpoint/checkpoint.h"
 #include "worker/model/layout/slice.h"
+#include "worker/storage/places.h"
 
 namespace swarm::trainer {
 
@@ -66,17 +69,55 @@ std::string UriOf(const std::string& uri, const checkpoint::CheckpointId& id) {
   return uri + (uri.ends_with('/') ? "" : "/") + id.Folder();
 }
 
-/// Errors: kDataLoss for a checkpoint that is damaged, those of Storage.
-Result<checkpoint::Manifest> ReadIntact(storage::Storage& storage, const std::string& uri,
-                                        const api::Storage& options,
-                                        const checkpoint::CheckpointId& id, Look look) {
-  ASSIGN_OR_RETURN(checkpoint::Manifest manifest, checkpoint::ReadManifest(storage, id));
-  if (look == Look::kFiles) {
-    ASSIGN_OR_RETURN(const auto reader,
-                     checkpoint::CheckpointReader::Open(UriOf(uri, id), options));
-    RETURN_IF_ERROR(reader->CheckFiles());
+/// The same in the copies, for a job whose home has lost its checkpoints. Leaves out what is set
+/// aside at home, and copies that do not answer.
+Result<std::optional<checkpoint::CheckpointId>> FindNewestCopy(
+    std::span<const storage::Place> copies, storage::Storage& home) {
+  std::optional<checkpoint::CheckpointId> newest;
+  for (const storage::Place& copy : copies) {
+    auto storage = storage::OpenPlace(copy);
+    const auto ids = storage.ok() ? checkpoint::ListCheckpoints(**storage) : storage.status();
+    if (!ids.ok()) LOG_WARN("the copies in {} do not count: {}", copy.uri, ids.status().message());
+    if (!ids.ok()) continue;
+    for (const checkpoint::CheckpointId& id : *ids) {
+      ASSIGN_OR_RETURN(const bool aside, checkpoint::IsSetAside(home, id));
+      if (!aside && (!newest || *newest < id)) newest = id;
+    }
   }
+  return newest;
+}
+
+/// The places of the job's checkpoints, home before all copies.
+std::vector<storage::Place> PlacesFromHome(const api::Spec& spec) {
+  std::vector<storage::Place> places = storage::CheckpointPlaces(spec);
+  std::ranges::stable_partition(places, &storage::Place::home);
+  return places;
+}
+
+/// Errors: kDataLoss for a checkpoint that is damaged in all places, those of Storage.
+Result<checkpoint::Manifest> ReadIntact(std::span<const storage::Place> places,
+                                        const checkpoint::CheckpointId& id, Look look) {
+  ASSIGN_OR_RETURN(const auto reader,
+                   checkpoint::CheckpointReader::OpenNearest(places, id.Folder()));
+  const checkpoint::Manifest& manifest = reader->manifest();
+  const checkpoint::CheckpointId found{manifest.generation, manifest.version};
+  if (found != id) return DataLoss(id.Folder() + " has the manifest of " + found.Folder());
+  if (look == Look::kFiles) RETURN_IF_ERROR(reader->CheckFiles());
   return manifest;
+}
+
+/// Refuses copies of another run, which could be taken for those of this one.
+Status CheckNoCopies(std::span<const storage::Place> copies) {
+  for (const storage::Place& copy : copies) {
+    auto storage = storage::OpenPlace(copy);
+    const auto there = storage.ok() ? checkpoint::ListCheckpoints(**storage) : storage.status();
+    if (!there.ok() || there->empty()) continue;
+    return FailedPrecondition(copy.uri +
+                              " holds checkpoints already: go on from them with --resume, or give"
+                              " region " +
+                              copy.region + " another checkpointUri in spec.storage.regions");
+  }
+  return Status();
 }
 
 /// The part of a boundary that belongs to the model, without the encoding of its numbers.
@@ -157,7 +198,10 @@ Result<Beginning> FindBeginning(const api::SwarmJob& job, bool resume, Look look
   const std::string& uri = spec.checkpoint.uri;
   if (uri.empty()) return Beginning();
   ASSIGN_OR_RETURN(const auto storage, storage::Storage::Open(uri, spec.storage));
+  const std::vector<storage::Place> places = PlacesFromHome(spec);
+  const auto copies = std::span(places).subspan(1);
   if (!resume) {
+    RETURN_IF_ERROR(CheckNoCopies(copies));
     // If the storage cannot be reached now, that costs checkpoints later, but not the training.
     const auto there = checkpoint::ListCheckpoints(*storage);
     if (!there.ok()) return Beginning();
@@ -177,9 +221,12 @@ Result<Beginning> FindBeginning(const api::SwarmJob& job, bool resume, Look look
   std::vector<std::string> damaged;
   std::optional<checkpoint::Manifest> manifest;
   while (!manifest) {
-    ASSIGN_OR_RETURN(const auto newest, FindNewest(*storage, begun));
+    ASSIGN_OR_RETURN(auto newest, FindNewest(*storage, begun));
+    if (!newest) {
+      ASSIGN_OR_RETURN(newest, FindNewestCopy(copies, *storage));
+    }
     if (!newest) return Beginning{newest_begun, {}, {}, {}, {}, std::move(damaged)};
-    auto read = ReadIntact(*storage, uri, spec.storage, *newest, look);
+    auto read = ReadIntact(places, *newest, look);
     if (read.ok()) {
       manifest = *std::move(read);
     } else if (read.status().code() == StatusCode::kDataLoss) {
@@ -206,6 +253,7 @@ Result<Beginning> FindBeginning(const api::SwarmJob& job, bool resume, Look look
                       {},
                       manifest->config_json,
                       std::move(damaged)};
+  beginning.manifest = manifest->digest;
   if (!manifest->boundary_json.empty()) {
     const auto json = nlohmann::json::parse(manifest->boundary_json, nullptr, false);
     auto boundary = api::BoundaryFromJson(json, "boundary");

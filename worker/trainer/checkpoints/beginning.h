@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "api/swarmjob.h"
+#include "base/hash.h"
 #include "base/status.h"
 #include "worker/protocol/ids.h"
 
@@ -23,6 +24,7 @@ struct Beginning {
   std::vector<std::string> damaged = {};
   /// Of the checkpoint: its adapters; of rank 0 if it has none.
   api::Lora lora = {};
+  Digest manifest = {};  ///< of the checkpoint's manifest.json
 };
 
 /// How much of a checkpoint is read before a job begins with it.
@@ -31,8 +33,9 @@ enum class Look : std::uint8_t {
   kFiles,     ///< all files: a worker could not load one
 };
 
-/// With `resume`, the newest intact checkpoint in spec.checkpoint.uri, or the initial weights if
-/// there is none. Sets damaged ones aside (checkpoint::SetAside). Errors: those of Storage;
+/// With `resume`, the newest intact checkpoint in spec.checkpoint.uri, or if there is none, in the
+/// copies of the regions, or else the initial weights. One copy of each file that is intact is
+/// enough. Sets damaged ones aside (checkpoint::SetAside). Errors: those of Storage;
 /// kFailedPrecondition for a checkpoint of another seed, one of step mode Sync for a job in
 /// Delayed, and, without `resume`, a folder that holds checkpoints already (those of this job could
 /// not be told from them).

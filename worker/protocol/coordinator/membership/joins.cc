@@ -146,6 +146,7 @@ void Joins::Begin(const WorkerId& id, protocol::Welcome welcome, Turn& turn) {
   const StageIndex stage = welcome.stage;
   const Version version = welcome.version;
   welcome.checkpoint_uri.clear();
+  welcome.manifest = {};
   if (members_.holders().IsDivided(stage)) {
     for (const WorkerId& peer : members_.Replicas(stage)) {
       welcome.peers.push_back(members_.At(peer).member);

@@ -90,7 +90,8 @@ void CoordinatorTest::BeginGeneration(std::uint64_t generation, std::uint64_t ve
   rows_.clear();
   asked_.clear();
   to_apply_.clear();
-  Keep(coordinator_->OnGenerationBegun(Generation(generation), Version(version), "uri", now_));
+  Keep(coordinator_->OnGenerationBegun(Generation(generation), Version(version), "uri",
+                                       Digest{.high = version, .low = 1}, now_));
 }
 
 void CoordinatorTest::Forward(std::uint64_t m, std::uint64_t stage) {
