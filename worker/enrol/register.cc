@@ -39,24 +39,10 @@ TokenState Register::StateOf(const Token& token, Timepoint now) {
   return now < token.expires ? TokenState::kGood : TokenState::kExpired;
 }
 
-std::vector<Timepoint>& Register::FailuresOf(const std::string& source, Timepoint now) {
-  for (auto& [each, times] : failures_) {
-    std::erase_if(times, [&](Timepoint at) { return now - at >= limits_.window; });
-  }
-  std::erase_if(failures_, [](const auto& entry) { return entry.second.empty(); });
-  const bool crowded = failures_.size() >= limits_.sources_max && !failures_.contains(source);
-  return failures_[crowded ? std::string() : source];
-}
-
 Result<std::string> Register::Enrol(const Proof& proof, Timepoint now) {
-  std::vector<Timepoint>& failures = FailuresOf(proof.source, now);
-  if (failures.size() >= limits_.failures_max) {
-    const Duration wait = failures.front() + limits_.window - now;
-    return ResourceExhausted("too many failed attempts to join from " + proof.source +
-                             "; try again in " + ShortTime(ToSeconds(wait)));
-  }
+  RETURN_IF_ERROR(failures_.Admit(proof.source, now));
   Result<std::string> worker = Judge(proof, now);
-  if (!worker.ok()) failures.push_back(now);
+  if (!worker.ok()) failures_.Count(proof.source, now);
   return worker;
 }
 

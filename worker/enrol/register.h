@@ -11,6 +11,7 @@
 
 #include "base/status.h"
 #include "base/time.h"
+#include "worker/enrol/failures.h"
 
 namespace swarm::enrol {
 
@@ -20,9 +21,7 @@ struct TokenTerms {
 };
 
 struct RegisterLimits {
-  std::uint64_t failures_max = 10;  ///< of one source, within the window; then it has to wait
-  Duration window = std::chrono::minutes(1);
-  std::size_t sources_max = 1024;  ///< that are told apart; further ones count as one
+  FailureLimits failures;
   std::size_t tokens_max = 1024;   ///< that are good at one time
   std::size_t workers_max = 4096;  ///< that are ever enrolled: a name is never used twice
 };
@@ -47,7 +46,8 @@ struct Proof {
 
 class Register {
  public:
-  explicit Register(RegisterLimits limits = {}) : limits_(limits) {}
+  explicit Register(const RegisterLimits& limits = {})
+      : limits_(limits), failures_(limits.failures) {}
 
   /// From now on the token is good. Errors: kInvalidArgument (terms that nobody can use),
   /// kAlreadyExists, kResourceExhausted.
@@ -82,14 +82,12 @@ class Register {
   };
   static TokenState StateOf(const Token& token, Timepoint now);
   Result<std::string> Judge(const Proof& proof, Timepoint now);
-  /// The times of the source's failures within the window.
-  std::vector<Timepoint>& FailuresOf(const std::string& source, Timepoint now);
 
   const RegisterLimits limits_;
   std::map<std::string, Token> tokens_;
   std::set<std::string> workers_;
   std::set<std::string> revoked_;
-  std::map<std::string, std::vector<Timepoint>> failures_;  // by source
+  Failures failures_;
 };
 
 }  // namespace swarm::enrol

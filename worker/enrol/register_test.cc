@@ -103,7 +103,7 @@ TEST_F(RegisterTest, ASourceThatFailsTooOftenWaitsWhileOthersDoNot) {
 }
 
 TEST_F(RegisterTest, ManySourcesNeedBoundedMemoryAndShareTheirFailures) {
-  Register crowded({.failures_max = 2, .sources_max = 3});
+  Register crowded({.failures = {.failures_max = 2, .sources_max = 3}});
   ASSERT_TRUE(crowded.Create("5f2c", "digest of 5f2c", {}, now_).ok());
   const auto fail = [&](int source) {
     return crowded.Enrol({"0000", "", "10.0.1." + std::to_string(source)}, now_).status().code();
