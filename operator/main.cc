@@ -52,6 +52,8 @@ struct Flags {
   std::map<std::string, std::string> gateways;
   bool satellite = false;
   int satellite_orphan_hours = 24;
+  bool pods_prove = false;
+  std::string proof_home;
   std::string page_listen;
   bool page_behind_proxy = false;
   double kube_qps = 200, kube_burst = 400;
@@ -130,6 +132,14 @@ void AddFlags(CLI::App& app, Flags* flags) {
                  "A satellite that hears nothing from home for so long removes all its pods")
       ->needs(satellite)
       ->check(CLI::Range(1, 24 * 365));
+  auto* prove =
+      app.add_flag("--pods-prove", flags->pods_prove,
+                   "Pods of this satellite's cluster make their keys themselves, and prove"
+                   " to home which ones they are, instead of getting keys from home")
+          ->needs(satellite);
+  app.add_option("--proof-home", flags->proof_home,
+                 "host:port at which these pods reach home (default: as the satellite does)")
+      ->needs(prove);
   app.add_option("--workers", flags->workers, "SwarmJobs that are reconciled at the same time")
       ->check(CLI::Range(1, 256));
   app.add_option("--log-level", flags->log_level, "Log level")
@@ -225,7 +235,12 @@ class Operator {
     do {
       if (!home) {
         auto opened = satellite::Home::Open(
-            {flags_.satellites_listen, {lease_namespace_, satellite::kHomeSecret}, leader_term},
+            {flags_.satellites_listen,
+             {lease_namespace_, satellite::kHomeSecret},
+             leader_term,
+             [this](const satellite::Caller& caller, const enrol::ProveRequest& request) {
+               return controller_->Prove(caller, request);
+             }},
             *client_, kube::SystemTiming(),
             [this](const std::string& cluster, std::shared_ptr<kube::HttpTransport> transport,
                    std::function<bool()> reachable) {
@@ -235,13 +250,18 @@ class Operator {
                                       std::move(reachable));
             });
         if (!opened.ok()) LOG_ERROR("no satellite can come: {}", opened.status().ToString());
-        if (opened.ok()) home = *std::move(opened);
+        if (opened.ok()) {
+          home = *std::move(opened);
+          controller_->ProveAt(
+              [&home](const std::string& cluster) { return home->ProofPlaceOf(cluster); });
+        }
       }
       if (!home || !controller_->synced()) continue;
       controller_->LookAtClusters();
       const Status tended = home->Tend(controller_->JobUids());
       if (!tended.ok()) LOG_WARN("satellites that were revoked may stay: {}", tended.ToString());
     } while (kube::SystemTiming().Sleep(kTellPeriod, stop));
+    controller_->ProveAt(nullptr);  // before home ends
   }
 
   void BeSatellite(std::stop_token stop) {
@@ -254,7 +274,9 @@ class Operator {
         {.token = token.ok() ? *token : "",
          .secret = {lease_namespace_, "swarm-satellite"},
          .namespaces = {flags_.namespaces.begin(), flags_.namespaces.end()},
-         .sweep = {.orphaned = std::chrono::hours(flags_.satellite_orphan_hours)}},
+         .sweep = {.orphaned = std::chrono::hours(flags_.satellite_orphan_hours)},
+         .pods_prove = flags_.pods_prove,
+         .proof_home = flags_.proof_home},
         own_, kube::SystemTiming(), &satellite_metrics_, stop);
     if (ended.ok()) return;
     LOG_ERROR("this cluster cannot be a satellite: {}", ended.ToString());

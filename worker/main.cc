@@ -3,15 +3,19 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <iostream>
+#include <memory>
 
 #include "base/exit.h"
 #include "base/log.h"
 #include "base/processors.h"
 #include "base/signals.h"
+#include "worker/enrol/proof.h"
 #include "worker/flags/flags.h"
 #include "worker/pod/launcher.h"
+#include "worker/prove/keeper.h"
 #include "worker/roles/exits.h"
 #include "worker/roles/stage_role.h"
 #include "worker/roles/trainer_role.h"
@@ -36,10 +40,36 @@ int StartAgain(char** argv) {
                        WorkerExit::kFailed);
 }
 
+/// Of a pod that proves which one it is, for as long as it lives. Null: another program has put the
+/// files there.
+Result<std::unique_ptr<prove::Keeper>> KeepIdentity(const WorkerFlags& flags,
+                                                    const Signals& signals) {
+  std::unique_ptr<prove::Keeper> none;
+  if (!flags.pod.empty()) return none;  // the launcher of the pod keeps it
+  ASSIGN_OR_RETURN(const auto place, enrol::ReadProofPlace([](const char* name) {
+                     const char* const text = std::getenv(name);
+                     return std::string(text == nullptr ? "" : text);
+                   }));
+  if (!place) return none;
+  return prove::Keeper::Start({.place = *place,
+                               .job_uid = flags.job_uid,
+                               .worker = flags.id,
+                               .ca = flags.tls_ca,
+                               .certificate = flags.tls_cert,
+                               .key = flags.tls_key},
+                              prove::AskAt(*place), signals.token());
+}
+
+/// Without an identity. Another pod may get one.
+int RefuseIdentity(const Status& why) { return roles::Refuse(why, WorkerExit::kFailed); }
+
 int RunStage(const WorkerFlags& flags, char** argv) {
   using Then = roles::StageEnd::Then;
   {
     Signals signals({SIGTERM, SIGINT});
+    const auto keeper = KeepIdentity(flags, signals);
+    if (keeper.status().code() == StatusCode::kCancelled) EndBySignal();
+    if (!keeper.ok()) return RefuseIdentity(keeper.status());
     const roles::StageEnd end = roles::RunStage(flags, signals);
     if (end.then == Then::kStartAgain) return StartAgain(argv);
     if (end.then == Then::kExit) return end.exit_code;
@@ -50,6 +80,9 @@ int RunStage(const WorkerFlags& flags, char** argv) {
 int RunPod(const WorkerFlags& flags) {
   {
     Signals signals({SIGTERM, SIGINT});
+    const auto keeper = KeepIdentity(flags, signals);
+    if (keeper.status().code() == StatusCode::kCancelled) EndBySignal();
+    if (!keeper.ok()) return RefuseIdentity(keeper.status());
     const pod::PodEnd end = pod::RunPod(flags, signals);
     if (!end.by_signal) return end.exit_code;
   }

@@ -423,8 +423,9 @@ Result<json> Actor::BuildPod(const Acting& acting, const plan::Action& action) c
   const auto pool = std::find_if(pools.begin(), pools.end(),
                                  [&](const api::Pool& each) { return each.name == worker.pool; });
   SWARM_CHECK(pool != pools.end(), "the plan names pool " + worker.pool);
-  ASSIGN_OR_RETURN(json pod,
-                   objects::BuildWorkerPod(acting.view, worker.ordinal, *pool, pod_options_));
+  objects::PodOptions options = pod_options_;
+  if (!pool->cluster.empty()) options.proof = clusters_.ProofPlaceOf(pool->cluster);
+  ASSIGN_OR_RETURN(json pod, objects::BuildWorkerPod(acting.view, worker.ordinal, *pool, options));
   if (pool->cluster.empty()) return pod;
   const auto outpost = acting.memory->outposts.find(pool->cluster);
   if (outpost == acting.memory->outposts.end()) {
@@ -514,6 +515,7 @@ Status Actor::TryCreate(const Acting& acting, Creating* creating) const {
   }
   RETURN_IF_ERROR(created.status());
   creating->made = creating->is_new = true;
+  if (kube::LabelOf(pod, names::kIdentityLabel) == names::kByProof) return Status();
   // A Secret is deleted with the pod that owns it, so the pod comes first. The kubelet waits.
   const plan::ObservedPod made{.name = name.name,
                                .uid = kube::UidOf(**created),
@@ -547,7 +549,7 @@ Status Actor::Remember(const Acting& acting, const Creating& creating, bool* ref
   creation.made = creating.made;
   creation.time = api::WholeSeconds(acting.now);
   if (creating.renew_at) memory.identities[number] = *creating.renew_at;
-  if (creating.renew_at && !*refused) memory.refusal.reset();
+  if (creating.is_new && creating.status.ok() && !*refused) memory.refusal.reset();
   return creating.status;
 }
 

@@ -28,6 +28,16 @@ void Clusters::Add(std::unique_ptr<Cluster> cluster) {
   clusters_.emplace(name, std::move(cluster));
 }
 
+void Clusters::ProveAt(FindProofPlace find) {
+  const std::lock_guard lock(mutex_);
+  find_proof_place_ = std::move(find);
+}
+
+std::optional<enrol::ProofPlace> Clusters::ProofPlaceOf(const std::string& cluster) const {
+  const std::lock_guard lock(mutex_);
+  return find_proof_place_ ? find_proof_place_(cluster) : std::nullopt;
+}
+
 Cluster* Clusters::Find(const std::string& name) const {
   const std::lock_guard lock(mutex_);
   const auto found = clusters_.find(name);

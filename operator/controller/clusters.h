@@ -5,12 +5,14 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/time.h"
 #include "operator/controller/informers.h"
 #include "operator/kube/client/client.h"
+#include "worker/enrol/proof.h"
 
 namespace swarm::controller {
 
@@ -58,9 +60,16 @@ struct ClusterLook {
   Duration silence{};  ///< since its API server was last heard; never heard: since the first look
 };
 
+/// Where the pods of a cluster prove which ones they are, without their token file. None: they
+/// cannot. Thread-safe.
+using FindProofPlace = std::function<std::optional<enrol::ProofPlace>(const std::string& cluster)>;
+
 /// Thread-safe. A cluster that has come stays as long as this.
 class Clusters {
  public:
+  /// From now on pods that are created prove themselves where `find` says. Null: nowhere.
+  void ProveAt(FindProofPlace find);
+  std::optional<enrol::ProofPlace> ProofPlaceOf(const std::string& cluster) const;
   /// The first one of a name counts.
   void Add(std::unique_ptr<Cluster> cluster);
   /// Null: its satellite has not come since this operator began.
@@ -73,6 +82,7 @@ class Clusters {
   mutable std::mutex mutex_;
   std::map<std::string, std::unique_ptr<Cluster>> clusters_;  // guarded; by name
   mutable ClusterSights sights_;                              // guarded; what looks have found
+  FindProofPlace find_proof_place_;                           // guarded; null: there is none
 };
 
 }  // namespace swarm::controller

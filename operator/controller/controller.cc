@@ -42,7 +42,8 @@ Controller::Controller(kube::Client& client, const ControllerOptions& options,
           client, options.informers, [this](const std::string& key) { queue_.Add(key); }, timing),
       workloads_(
           client, options.informers.namespaces, [this](const std::string& key) { queue_.Add(key); },
-          timing) {}
+          timing),
+      proofs_({informers_.jobs(), clusters_, secrets_, events_, timing}) {}
 
 Controller::~Controller() { Stop(); }
 

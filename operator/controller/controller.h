@@ -16,6 +16,7 @@
 #include "operator/controller/informers.h"
 #include "operator/controller/job_secrets.h"
 #include "operator/controller/metrics.h"
+#include "operator/controller/proofs.h"
 #include "operator/controller/reconciler.h"
 #include "operator/controller/trainer_links.h"
 #include "operator/controller/workloads.h"
@@ -47,6 +48,12 @@ class Controller {
   /// From now on jobs may have pods in this cluster, too. Each name once.
   void AddCluster(const std::string& name, std::unique_ptr<kube::Client> client,
                   Cluster::Reachable reachable);
+  /// From now on the pods of other clusters that are created prove themselves where `find` says.
+  void ProveAt(FindProofPlace find) { clusters_.ProveAt(std::move(find)); }
+  /// As enrol::Prove.
+  Result<enrol::ProveReply> Prove(const enrol::Caller& caller, const enrol::ProveRequest& request) {
+    return proofs_.Prove(caller, request);
+  }
   /// Wakes the jobs that have pools or pods in a cluster that has come or gone since the last call.
   /// Call it every few seconds, from one thread.
   void LookAtClusters();
@@ -86,6 +93,7 @@ class Controller {
   Actor actor_;
   Informers informers_;
   Workloads workloads_;
+  Proofs proofs_;
   std::jthread leader_;  // last: destroyed before the other members
 };
 

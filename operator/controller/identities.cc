@@ -72,8 +72,8 @@ std::string IdentityOf(const std::string& job_uid, const plan::ObservedPod& pod)
 }
 
 bool NeedsIdentity(const plan::ObservedPod& pod) {
-  return !pod.deleted && !pod.end && pod.phase != plan::PodPhase::kSucceeded &&
-         pod.phase != plan::PodPhase::kFailed;
+  return !pod.proves_itself && !pod.deleted && !pod.end &&
+         pod.phase != plan::PodPhase::kSucceeded && pod.phase != plan::PodPhase::kFailed;
 }
 
 std::optional<WallTime> RenewalShownBy(const plan::ObservedPod& pod, WallTime authority_since,

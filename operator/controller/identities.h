@@ -48,7 +48,7 @@ Result<PairsChange> ChangePairs(const identity::JobAuthority& authority, const P
 /// The URI of the pod's identity.
 std::string IdentityOf(const std::string& job_uid, const plan::ObservedPod& pod);
 
-/// Whether a program of the pod runs or will run, and so needs its pair.
+/// Whether a program of the pod runs or will run, and needs a pair that is made for it.
 bool NeedsIdentity(const plan::ObservedPod& pod);
 
 /// When the pair of a pod is to be renewed, as far as the pod itself shows. It was made with the

@@ -120,6 +120,17 @@ Result<WallTime> JobSecrets::Check(kube::Client& client, const std::string& job_
   return checked;
 }
 
+Result<JobSecrets::Signed> JobSecrets::Sign(const std::string& job_uid, const std::string& request,
+                                            const std::string& name, const std::string& uri,
+                                            std::chrono::seconds validity) const {
+  const auto held = Find(job_uid);
+  if (!held) {
+    return Unavailable("the authority of the job " + job_uid + " is not there yet; try again soon");
+  }
+  ASSIGN_OR_RETURN(std::string certificate, held->authority.Sign(request, name, uri, validity));
+  return Signed{std::move(certificate), held->own.ca};
+}
+
 Result<WallTime> JobSecrets::Create(kube::Client& client, const identity::JobAuthority& authority,
                                     const SecretOfPairs& secret, WallTime now) {
   ASSIGN_OR_RETURN(const PairsChange change, ChangePairs(authority, secret.pairs, {}, now));

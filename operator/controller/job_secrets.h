@@ -49,6 +49,16 @@ class JobSecrets {
   Result<WallTime> Check(kube::Client& client, const std::string& job_uid,
                          const SecretOfPairs& secret, WallTime now);
 
+  /// For a key that stays where it is (identity::JobAuthority::Sign).
+  struct Signed {
+    std::string certificate, authority;  ///< PEM
+  };
+  /// Errors: kUnavailable (Hold has not succeeded for the job yet); kInvalidArgument (the request
+  /// is none).
+  Result<Signed> Sign(const std::string& job_uid, const std::string& request,
+                      const std::string& name, const std::string& uri,
+                      std::chrono::seconds validity) const;
+
   void Forget(const std::string& job_uid);
 
  private:

@@ -28,6 +28,10 @@ inline constexpr const char* kTrainerRole = "trainer";
 inline constexpr const char* kJobUidLabel = "swarmjob.dev/job-uid";
 /// Of the object that owns a job's objects in another cluster: "true".
 inline constexpr const char* kOutpostLabel = "swarmjob.dev/outpost";
+/// Of a worker's pod that makes its key itself and gets its certificate by a proof: kByProof.
+/// Others have theirs from a Secret.
+inline constexpr const char* kIdentityLabel = "swarmjob.dev/identity";
+inline constexpr const char* kByProof = "proof";
 /// An annotation of a pod template: the devices on which the workers of a pod compute, "cpu" or
 /// "cuda:0,cuda:1", a worker on each. It overrides what the resources of the pool say.
 inline constexpr const char* kDeviceAnnotation = "swarmjob.dev/device";

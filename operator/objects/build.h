@@ -9,11 +9,13 @@
 
 #include <map>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/status.h"
 #include "operator/objects/job_view.h"
+#include "worker/enrol/proof.h"
 
 namespace swarm::objects {
 
@@ -27,6 +29,9 @@ struct PodOptions {
   /// host:port at which each cluster's gateway is reached from the other clusters; that of the
   /// jobs' own is called kHomeCluster. Clusters that are not named have none.
   std::map<std::string, std::string> gateways;
+  /// Where the pods of the cluster in question prove which ones they are, without their token file.
+  /// None: home makes keys and certificates for them.
+  std::optional<enrol::ProofPlace> proof = std::nullopt;
 };
 
 /// All builders require that `view.errors` is empty. The pods prefer other nodes than those that
@@ -72,8 +77,10 @@ nlohmann::json BuildDisruptionBudget(const JobView& view, const std::string& clu
 /// the metrics. Of a job with pods in other clusters, all peers to both.
 nlohmann::json BuildNetworkPolicy(const JobView& view);
 
-/// The pod's volume with its certificate.
+/// The pod's volume with its certificate: a Secret, or a folder in memory that the pod fills.
 inline constexpr const char* kIdentityVolume = "identity";
+/// The volume with the token by which a pod proves which one it is.
+inline constexpr const char* kProofVolume = "proof";
 
 /// The Secret that this pod mounts, without its data. Kubernetes deletes it with the pod.
 nlohmann::json BuildIdentitySecret(const JobView& view, const std::string& pod,

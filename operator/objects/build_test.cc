@@ -222,6 +222,41 @@ TEST(BuildTest, APodMountsItsOwnIdentityOnly) {
             json::parse(R"({"secretName": "tiny-trainer-3-identity"})"));
 }
 
+TEST(BuildTest, APodThatProvesItselfHasATokenForHomeAndNoSecret) {
+  PodOptions options = kOptions;
+  options.proof = enrol::ProofPlace{"203.0.113.9:7443", "ab12", "west", ""};
+  const JobView view = JobWith("{}");
+  const json pod = *BuildWorkerPod(view, 7, view.job.spec.workers.pools.front(), options);
+  EXPECT_EQ(pod["metadata"]["labels"]["swarmjob.dev/identity"], "proof");
+  EXPECT_EQ(Named(pod["spec"]["volumes"], "identity"), json::parse(R"({"name": "identity",
+      "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}})"));
+  EXPECT_EQ(Named(pod["spec"]["volumes"], "proof"), json::parse(R"({"name": "proof",
+      "projected": {"sources": [{"serviceAccountToken": {"audience": "swarmjob.dev/enrol/1-2-3",
+          "expirationSeconds": 600, "path": "token"}}]}})"));
+  EXPECT_EQ(pod["spec"]["automountServiceAccountToken"], false);
+  const json& container = pod["spec"]["containers"][0];
+  const auto variable = [&](const char* name) { return Named(container["env"], name)["value"]; };
+  EXPECT_EQ(variable("SWARM_PROOF_HOME"), "203.0.113.9:7443");
+  EXPECT_EQ(variable("SWARM_PROOF_FINGERPRINT"), "ab12");
+  EXPECT_EQ(variable("SWARM_PROOF_CLUSTER"), "west");
+  EXPECT_EQ(variable("SWARM_PROOF_TOKEN_FILE"), "/etc/swarmjob/proof/token");
+  EXPECT_EQ(FlagsOf(pod), FlagsOf(WorkerPod(view))) << "an earlier program knows them all";
+}
+
+TEST(BuildTest, AnImageThatMayNotKnowProofsGetsASecret) {
+  PodOptions options = kOptions;
+  options.proof = enrol::ProofPlace{"203.0.113.9:7443", "ab12", "west", ""};
+  JobView begun = JobWith("{}");
+  begun.status.image.name = "worker:earlier";
+  const JobView own = JobWith(
+      R"({"workers": {"template": {"spec": {"containers": [{"name": "worker", "image": "mine"}]}}}})");
+  for (const JobView& view : {begun, own}) {
+    const json pod = *BuildWorkerPod(view, 7, view.job.spec.workers.pools.front(), options);
+    EXPECT_TRUE(Named(pod["spec"]["volumes"], "identity").contains("secret"));
+    EXPECT_FALSE(pod["metadata"]["labels"].contains("swarmjob.dev/identity"));
+  }
+}
+
 TEST(BuildTest, TheIdentityOfAPodIsOwnedByThePodAlone) {
   const json secret = BuildIdentitySecret(JobWith("{}"), "tiny-w7", "uid-of-w7");
   EXPECT_EQ(secret["metadata"]["name"], "tiny-w7-identity");

@@ -19,6 +19,8 @@ using nlohmann::json;
 
 constexpr const char* kJobFolder = "/etc/swarmjob/job";
 constexpr const char* kTlsFolder = "/etc/swarmjob/tls";
+constexpr const char* kProofFolder = "/etc/swarmjob/proof";
+constexpr const char* kProofToken = "token";
 constexpr const char* kStateFolder = "/var/lib/swarmjob";
 // How long a worker stays bound to a node that no longer reports. The trainer continues without the
 // worker after 3 s, and the operator needs its place for another one.
@@ -163,6 +165,34 @@ WorkerFlags CommonFlags(const JobView& view) {
 
 // The first container is the main one: the lowest layer put it there.
 json& MainContainer(json& pod) { return pod["spec"]["containers"][0]; }
+
+// Whether `pod` of the lower layers runs a program that can: of this operator's version. What other
+// images have is not known.
+bool CanProveItself(const PodOptions& options, json& pod) {
+  return options.proof && MainContainer(pod)["image"] == options.worker_image;
+}
+
+// Instead of a Secret, a folder in memory that the worker fills, and a token for home.
+void ProveIdentity(const JobView& view, const enrol::ProofPlace& place, json* required) {
+  (*required)["metadata"]["labels"][names::kIdentityLabel] = names::kByProof;
+  const json token = {{"audience", enrol::ProofAudience(view.uid)},
+                      {"expirationSeconds", enrol::kProofTokenValidity.count()},
+                      {"path", kProofToken}};
+  (*required)["spec"]["volumes"] = json::array(
+      {{{"name", kIdentityVolume}, {"emptyDir", {{"medium", "Memory"}, {"sizeLimit", "1Mi"}}}},
+       {{"name", kProofVolume},
+        {"projected", {{"sources", json::array({{{"serviceAccountToken", token}}})}}}}});
+  json& container = MainContainer(*required);
+  container["volumeMounts"] = json::array(
+      {Mount(kIdentityVolume, kTlsFolder, false), Mount(kProofVolume, kProofFolder, true)});
+  const std::string token_file = std::string(kProofFolder) + "/" + kProofToken;
+  for (const auto& [name, value] : {std::pair(enrol::kProofHomeVariable, place.home),
+                                    std::pair(enrol::kProofFingerprintVariable, place.fingerprint),
+                                    std::pair(enrol::kProofClusterVariable, place.cluster),
+                                    std::pair(enrol::kProofTokenVariable, token_file)}) {
+    container["env"].push_back({{"name", name}, {"value", value}});
+  }
+}
 
 bool Tolerates(const json& tolerations, const std::string& key) {
   return std::any_of(tolerations.begin(), tolerations.end(), [&](const json& each) {
@@ -428,6 +458,7 @@ Result<json> BuildWorkerPod(const JobView& view, std::uint64_t ordinal, const ap
        RegionOfPod()});
   UseGateways(view, role, pool.cluster.empty() ? names::kHomeCluster : pool.cluster,
               options.gateways, &required);
+  if (CanProveItself(options, pod)) ProveIdentity(view, *options.proof, &required);
   WorkerFlags flags = CommonFlags(view);
   flags.role = WorkerRole::kStage;
   flags.id = role.pod;

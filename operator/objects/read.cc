@@ -252,6 +252,7 @@ std::optional<plan::ObservedPod> ReadPod(const json& object) {
   }
   pod.cluster = ClusterOf(object);
   pod.shares_identities = SharesIdentities(object);
+  pod.proves_itself = Text(At(metadata, {"labels", names::kIdentityLabel})) == names::kByProof;
   pod.gated = !List(At(object, {"spec", "schedulingGates"})).empty();
   pod.node = Text(At(object, {"spec", "nodeName"}));
   const std::string phase = Text(At(status, {"phase"}));

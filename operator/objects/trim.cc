@@ -29,7 +29,7 @@ const json kPodShape = [] {
 })");
   for (const char* label :
        {names::kJobLabel, names::kRoleLabel, names::kPoolLabel, names::kOrdinalLabel,
-        names::kTermLabel, names::kWorkersLabel, names::kJobUidLabel}) {
+        names::kTermLabel, names::kWorkersLabel, names::kJobUidLabel, names::kIdentityLabel}) {
     shape["metadata"]["labels"][label] = 0;
   }
   return shape;

@@ -59,6 +59,8 @@ struct ObservedPod {
   WallTime created{};
   /// Mounts the Secret that pods of earlier operators share, instead of one of its own.
   bool shares_identities = false;
+  /// Makes its key itself, and gets its certificate by a proof (operator/plan/proof.h).
+  bool proves_itself = false;
   std::optional<WallTime> deleted;  ///< its deletionTimestamp, if it has one
   PodPhase phase = PodPhase::kPending;
   std::string reason;   ///< status.reason: "Evicted", "Terminated", "NodeShutdown", ...

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "operator/names/names.h"
+#include "operator/objects/token_review.h"
 
 namespace swarm::satellite {
 namespace {
@@ -85,6 +86,11 @@ Status CheckRequest(const kube::HttpRequest& request, const std::set<std::string
                            (asked.ns.empty() ? "" : " in the namespace " + asked.ns));
   const bool reads = request.method == "GET";
   if (asked.collection == "v1/nodes") return reads && asked.ns.empty() ? Status() : refused;
+  if (asked.collection == "authentication.k8s.io/v1/tokenreviews") {
+    const bool asks = request.method == "POST" && asked.name.empty() && asked.ns.empty();
+    const auto body = nlohmann::json::parse(request.body, nullptr, /*allow_exceptions=*/false);
+    return asks && objects::IsReviewOfProof(body) ? Status() : refused;
+  }
   const bool in_scope = namespaces.empty() || namespaces.contains(asked.ns);
   if (!in_scope) return refused;
   if (asked.collection == "v1/pods") {

@@ -67,6 +67,27 @@ TEST(GateTest, HomeReadsNoOtherSecretAndChangesNothingElse) {
   EXPECT_FALSE(May("POST", "/apis/rbac.authorization.k8s.io/v1/namespaces/team/roles"));
 }
 
+TEST(GateTest, HomeHasTokensOfItsPodsJudgedAndNoOthers) {
+  const std::string reviews =
+      CollectionPath({"authentication.k8s.io", "v1", "tokenreviews", false}, "");
+  const auto of = [](const std::string& audiences) {
+    return R"({"apiVersion":"authentication.k8s.io/v1","kind":"TokenReview","spec":{"token":"ey.J")" +
+           audiences + "}}";
+  };
+  const std::string good = of(R"(,"audiences":["swarmjob.dev/enrol/1-2-3"])");
+  EXPECT_TRUE(May("POST", reviews, good));
+  EXPECT_TRUE(May("POST", reviews + "?fieldManager=swarm-operator", good));
+  EXPECT_TRUE(May("POST", reviews, good, {"team"})) << "tokens belong to no namespace";
+  EXPECT_FALSE(May("GET", reviews, good));
+  EXPECT_FALSE(May("POST", reviews + "/x", good));
+  EXPECT_FALSE(May("POST", "/apis/authentication.k8s.io/v1/namespaces/team/tokenreviews", good));
+  EXPECT_FALSE(May("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", good));
+  EXPECT_FALSE(May("POST", reviews, of("")));
+  EXPECT_FALSE(May("POST", reviews, of(R"(,"audiences":["https://kubernetes.default.svc"])")));
+  EXPECT_FALSE(May("POST", reviews, of(R"(,"audiences":["swarmjob.dev/enrol/1","vault"])")));
+  EXPECT_FALSE(May("POST", reviews, "no JSON"));
+}
+
 TEST(GateTest, PathsThatCouldMeanSomethingElseAreRefused) {
   const std::string pods = CollectionPath(kube::resources::Pods(), "team");
   for (const std::string& target :

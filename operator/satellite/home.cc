@@ -55,11 +55,13 @@ Result<std::unique_ptr<Home>> Home::Open(const Options& options, kube::Client& c
                                          kube::Timing& timing, ClusterCame on_cluster) {
   ASSIGN_OR_RETURN(identity::JobAuthority authority, ReadOrMakeAuthority(client, options.secret));
   ASSIGN_OR_RETURN(const identity::KeyPair pair, authority.IssueHome());
-  std::unique_ptr<Home> home(
-      new Home(options.secret, client, timing, std::move(authority), std::move(on_cluster)));
+  ASSIGN_OR_RETURN(std::string fingerprint,
+                   identity::Fingerprint(authority.pair().certificate, kAuthorityCertificate));
+  std::unique_ptr<Home> home(new Home(options.secret, client, timing, std::move(authority),
+                                      std::move(fingerprint), std::move(on_cluster)));
   ASSIGN_OR_RETURN(home->door_,
                    HomeDoor::Start({options.listen, home->authority_.pair().certificate, pair,
-                                    options.leader_term},
+                                    options.leader_term, options.prove},
                                    home.get()));
   LOG_INFO("satellites are expected at {}", home->address());
   return home;
@@ -119,6 +121,12 @@ Result<std::string> Home::ClusterOf(const Caller& caller) {
   ASSIGN_OR_RETURN(const std::string seat, SeatNamedBy(caller));
   ASSIGN_OR_RETURN(const Account account, ReadAccount(client_, secret_));
   return ClusterAt(seat, account);
+}
+
+std::optional<enrol::ProofPlace> Home::ProofPlaceOf(const std::string& cluster) const {
+  const std::string home = door_->ProofHomeOf(cluster);
+  if (home.empty()) return std::nullopt;
+  return enrol::ProofPlace{home, fingerprint_, cluster, ""};
 }
 
 Status Home::Tend(const std::set<std::string>& job_uids) {

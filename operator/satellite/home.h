@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -14,6 +15,7 @@
 #include "operator/kube/timing/timing.h"
 #include "operator/satellite/account_secret.h"
 #include "operator/satellite/wire/home_door.h"
+#include "worker/enrol/proof.h"
 
 namespace swarm::satellite {
 
@@ -23,6 +25,7 @@ class Home final : public Reception {
     std::string listen;       ///< host:port for satellites
     kube::ObjectName secret;  ///< of the authority and the account; is made if it does not exist
     std::uint64_t leader_term = 0;
+    enrol::Prove prove = nullptr;  ///< judges the proofs of pods; null: there are none
   };
   /// As Reception::OnCluster.
   using ClusterCame =
@@ -39,14 +42,18 @@ class Home final : public Reception {
   /// few seconds. Errors: those of the client.
   Status Tend(const std::set<std::string>& job_uids);
   const std::string& address() const { return door_->address(); }
+  /// Where the pods of this cluster prove which ones they are, without their token file. None: its
+  /// satellite is not connected, or names no place.
+  std::optional<enrol::ProofPlace> ProofPlaceOf(const std::string& cluster) const;
 
  private:
   Home(kube::ObjectName secret, kube::Client& client, kube::Timing& timing,
-       identity::JobAuthority authority, ClusterCame on_cluster)
+       identity::JobAuthority authority, std::string fingerprint, ClusterCame on_cluster)
       : secret_(std::move(secret)),
         client_(client),
         timing_(timing),
         authority_(std::move(authority)),
+        fingerprint_(std::move(fingerprint)),
         on_cluster_(std::move(on_cluster)) {}
 
   // Reception
@@ -69,6 +76,7 @@ class Home final : public Reception {
   kube::Client& client_;
   kube::Timing& timing_;
   const identity::JobAuthority authority_;
+  const std::string fingerprint_;  // of the authority
   const ClusterCame on_cluster_;
   std::mutex mutex_;
   std::deque<Timepoint> tries_;     // guarded: of tokens, within the last second

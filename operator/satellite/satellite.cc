@@ -98,6 +98,9 @@ class Satellite {
     guest.identity = member.pair;
     guest.transport = own_.transport;
     guest.credentials = own_.credentials;
+    if (options_.pods_prove) {
+      guest.proof_home = options_.proof_home.empty() ? member.home.address : options_.proof_home;
+    }
     guest.check = [this](const kube::HttpRequest& request) {
       Status allowed = CheckRequest(request, options_.namespaces);
       if (!allowed.ok()) metrics_->Refused();

@@ -22,6 +22,10 @@ struct SatelliteOptions {
   kube::ObjectName secret;           ///< of this satellite's identity; is made when it has enrolled
   std::set<std::string> namespaces;  ///< empty: all
   SweepOptions sweep;
+  /// Pods of this cluster make their keys themselves, and prove to home which ones they are.
+  bool pods_prove = false;
+  /// host:port at which they reach home; empty: as this satellite does.
+  std::string proof_home = {};
 };
 
 /// The API server of the satellite's own cluster.

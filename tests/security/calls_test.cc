@@ -13,6 +13,7 @@
 #include "operator/kube/timing/timing.h"
 #include "operator/satellite/home.h"
 #include "swarmjob/v1/enrolment.pb.h"
+#include "swarmjob/v1/proof.pb.h"
 #include "swarmjob/v1/satellite.pb.h"
 #include "tests/security/access_table.h"
 #include "tests/security/callers.h"
@@ -130,7 +131,7 @@ class OperatorUnderTest {
                  {satellite::kAuthorityUid, kOperators},
                  {satellite::kAccount, ToText(TheAccount())}}) {
     auto home =
-        satellite::Home::Open({"127.0.0.1:0", {"n", "s"}, 1}, client_, kube::SystemTiming(),
+        satellite::Home::Open({"127.0.0.1:0", {"n", "s"}, 1, Judge}, client_, kube::SystemTiming(),
                               [](const std::string&, const std::shared_ptr<kube::HttpTransport>&,
                                  const std::function<bool()>&) {});
     SWARM_CHECK(home.ok(), home.status().ToString());
@@ -145,11 +146,21 @@ class OperatorUnderTest {
       pb::RenewSatelliteRequest request;
       request.set_request(AskedFor());
       question = request.SerializeAsString();
+    } else if (call == "Prove") {
+      pb::ProveRequest request;
+      request.set_token(role == "guest" ? "sesame" : "guess");
+      question = request.SerializeAsString();
     }
-    return callers_.IsAnswered(role, home_->address(), "/swarmjob.v1.Satellites/" + call, question);
+    const std::string service = call == "Prove" ? "Proofs/" : "Satellites/";
+    return callers_.IsAnswered(role, home_->address(), "/swarmjob.v1." + service + call, question);
   }
 
  private:
+  /// As the API server of one word.
+  static Result<enrol::ProveReply> Judge(const enrol::Caller&, const enrol::ProveRequest& request) {
+    if (request.token != "sesame") return PermissionDenied("another pod's token");
+    return enrol::ProveReply{"certificate", "authority", std::chrono::hours(1)};
+  }
   static satellite::Account TheAccount() {
     return {.tokens = {{"5f",
                         {identity::Sha256("sesame"), "north",
@@ -164,26 +175,30 @@ class OperatorUnderTest {
   std::unique_ptr<satellite::Home> home_;
 };
 
-/// Lets each role make each call of a server's rows, at a new one each time: refusals count there.
+/// Lets each role make each call of a server's rows, which are all of these services, at a new
+/// server each time: refusals count there.
 template <typename Server>
-void ExpectTable(const std::string& server, const std::string& service) {
+void ExpectTable(const std::string& server, const std::set<std::string>& services) {
   const Callers callers;
+  std::set<std::string> seen;
   for (const Access& row : AccessTo(server, "Calls")) {
-    ASSERT_TRUE(row.what.starts_with(service + ".")) << row.what;
-    const std::string call = row.what.substr(service.size() + 1);
+    const std::size_t dot = row.what.find('.');
+    seen.insert(row.what.substr(0, dot));
+    const std::string call = row.what.substr(dot + 1);
     for (const std::string& role : AllRoles()) {
       const Server at(callers);
       EXPECT_EQ(at.Ask(role, call), row.allowed.contains(role)) << row.what << " by " << role;
     }
   }
+  EXPECT_EQ(seen, services);
 }
 
 TEST(CallsTest, AtTheHomeOfARunEachRoleMayDoWhatTheTableSays) {
-  ExpectTable<RunHomeUnderTest>("home of a run", "Enrolment");
+  ExpectTable<RunHomeUnderTest>("home of a run", {"Enrolment"});
 }
 
 TEST(CallsTest, AtTheOperatorEachRoleMayDoWhatTheTableSays) {
-  ExpectTable<OperatorUnderTest>("home's operator", "Satellites");
+  ExpectTable<OperatorUnderTest>("home's operator", {"Proofs", "Satellites"});
 }
 
 TEST(CallsTest, TheTableHasEveryCallOfEveryService) {

@@ -105,6 +105,9 @@ class Guest {
              ended.set_value({std::move(ends), why});
            }});
     }
+    pb::FromSatellite hello;
+    hello.mutable_hello()->set_proof_home(options_.proof_home);
+    Send(hello);
     const std::stop_callback closes(stop,
                                     [this] { stream()->Close(Cancelled("the satellite ends")); });
     const auto [ends, why] = ended.get_future().get();

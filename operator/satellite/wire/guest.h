@@ -36,6 +36,8 @@ struct GuestOptions {
   std::shared_ptr<kube::Credentials> credentials;  ///< for it; null: none
   /// Whether a request of home may be carried out. Thread-safe.
   std::function<Status(const kube::HttpRequest&)> check;
+  /// host:port at which the pods of this cluster prove to home which ones they are; empty: nowhere.
+  std::string proof_home;
   /// Home's leader has named itself. An error ends the connection: it is not followed. On a thread
   /// of gRPC, as on_jobs.
   std::function<Status(std::uint64_t leader_term)> on_welcome;

@@ -61,6 +61,10 @@ class Line : public std::enable_shared_from_this<Line> {
     if (!jobs.empty()) (void)stream_->Send(jobs);
   }
   void Close(const Status& why) { stream_->Close(why); }
+  std::string proof_home() const {
+    const std::lock_guard lock(mutex_);
+    return proof_home_;
+  }
   bool ended() const {
     const std::lock_guard lock(mutex_);
     return ended_.has_value();
@@ -140,6 +144,9 @@ class Line : public std::enable_shared_from_this<Line> {
       if (const auto exchange = Find(end.id(), /*ends=*/true)) {
         exchange->OnEnd(Status(static_cast<StatusCode>(end.code()), end.message()));
       }
+    } else if (message.has_hello()) {
+      const std::lock_guard lock(mutex_);
+      proof_home_ = message.hello().proof_home();
     }
     resume();
   }
@@ -160,6 +167,7 @@ class Line : public std::enable_shared_from_this<Line> {
   std::uint64_t last_id_ = 0;                                      // guarded
   std::map<std::uint64_t, std::shared_ptr<kube::Exchange>> open_;  // guarded
   std::optional<Status> ended_;                                    // guarded
+  std::string proof_home_;                                         // guarded
 };
 
 /// The way to the API server of one cluster, over whichever satellite is connected.
@@ -214,8 +222,8 @@ std::string ToText(const EnrolReply& reply) {
 
 class HomeDoor::Service final : public grpc::CallbackGenericService {
  public:
-  Service(std::uint64_t leader_term, Reception* reception)
-      : leader_term_(leader_term), reception_(reception) {}
+  Service(const HomeDoorOptions& options, Reception* reception)
+      : leader_term_(options.leader_term), prove_(options.prove), reception_(reception) {}
 
   ~Service() override {
     if (!server_) return;
@@ -255,14 +263,12 @@ class HomeDoor::Service final : public grpc::CallbackGenericService {
   }
 
   void Close(const std::string& cluster, const Status& why) {
-    std::shared_ptr<SatelliteTransport> transport;
-    {
-      const std::lock_guard lock(mutex_);
-      const auto found = transports_.find(cluster);
-      if (found == transports_.end()) return;
-      transport = found->second;
-    }
-    if (const auto line = transport->line()) line->Close(why);
+    if (const auto line = LineOf(cluster)) line->Close(why);
+  }
+
+  std::string ProofHomeOf(const std::string& cluster) const {
+    const auto line = LineOf(cluster);
+    return line ? line->proof_home() : "";
   }
 
   // grpc::CallbackGenericService
@@ -272,6 +278,11 @@ class HomeDoor::Service final : public grpc::CallbackGenericService {
     const std::string service = "/swarmjob.v1.Satellites/";
     const Caller caller = enrol::CallerOf(*context);
     if (method == service + "Serve") return Serve(context, caller);
+    if (method == enrol::kProveMethod && prove_) {
+      return enrol::AnswerOnce([this, caller](const std::string& text) {
+        return enrol::AnswerProve(prove_, caller, text);
+      });
+    }
     return enrol::AnswerOnce(
         [this, caller, what = method.substr(std::min(service.size(), method.size()))](
             const std::string& text) { return Answer(what, caller, text); });
@@ -335,6 +346,13 @@ class HomeDoor::Service final : public grpc::CallbackGenericService {
     return stream.get();
   }
 
+  /// Null: no satellite of this cluster is connected.
+  std::shared_ptr<Line> LineOf(const std::string& cluster) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = transports_.find(cluster);
+    return found == transports_.end() ? nullptr : found->second->line();
+  }
+
   std::vector<std::shared_ptr<Line>> Lines() const {
     const std::lock_guard lock(mutex_);
     std::vector<std::shared_ptr<Line>> lines;
@@ -345,6 +363,7 @@ class HomeDoor::Service final : public grpc::CallbackGenericService {
   }
 
   const std::uint64_t leader_term_;
+  const enrol::Prove prove_;
   Reception* const reception_;
   mutable std::mutex mutex_;
   std::string jobs_;                                                       // guarded; encoded
@@ -359,7 +378,7 @@ HomeDoor::~HomeDoor() = default;
 Result<std::unique_ptr<HomeDoor>> HomeDoor::Start(const HomeDoorOptions& options,
                                                   Reception* reception) {
   net::PrepareProcess();
-  auto service = std::make_unique<Service>(options.leader_term, reception);
+  auto service = std::make_unique<Service>(options, reception);
   ASSIGN_OR_RETURN(const int port, service->Listen(options));
   const std::string host = options.listen.substr(0, options.listen.rfind(':') + 1);
   return std::unique_ptr<HomeDoor>(new HomeDoor(std::move(service), host + std::to_string(port)));
@@ -367,6 +386,9 @@ Result<std::unique_ptr<HomeDoor>> HomeDoor::Start(const HomeDoorOptions& options
 
 void HomeDoor::Close(const std::string& cluster, const Status& why) {
   service_->Close(cluster, why);
+}
+std::string HomeDoor::ProofHomeOf(const std::string& cluster) const {
+  return service_->ProofHomeOf(cluster);
 }
 void HomeDoor::TellJobs(const std::set<std::string>& uids) { service_->TellJobs(uids); }
 

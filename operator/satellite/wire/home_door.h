@@ -9,6 +9,7 @@
 
 #include "base/identity/pem.h"
 #include "operator/satellite/wire/messages.h"
+#include "worker/enrol/service/prove.h"
 
 namespace swarm::satellite {
 
@@ -18,6 +19,7 @@ struct HomeDoorOptions {
                                ///< that it has signed
   identity::KeyPair identity;  ///< of home (identity::HomeUri)
   std::uint64_t leader_term = 0;
+  enrol::Prove prove = nullptr;  ///< of pods in the satellites' clusters; null: there is none
 };
 
 class HomeDoor {
@@ -33,6 +35,9 @@ class HomeDoor {
   const std::string& address() const { return address_; }
   /// Tells all satellites, those that come later too, which jobs exist.
   void TellJobs(const std::set<std::string>& uids);
+  /// Where the pods of this cluster prove which ones they are (host:port), by its satellite's word;
+  /// empty: nowhere.
+  std::string ProofHomeOf(const std::string& cluster) const;
   /// Sends the satellite of this cluster away, if one is connected.
   void Close(const std::string& cluster, const Status& why);
 

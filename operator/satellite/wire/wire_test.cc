@@ -14,6 +14,7 @@
 #include "operator/satellite/wire/byte_stream.h"
 #include "operator/satellite/wire/guest.h"
 #include "operator/satellite/wire/home_door.h"
+#include "worker/enrol/service/client.h"
 #include "worker/enrol/service/home_channel.h"
 
 namespace swarm::satellite {
@@ -88,6 +89,7 @@ class WireTest : public testing::Test {
     options.transport = *kube::MakeCpprestTransport(
         {.server = api_.url(), .tls = {}, .proxy = "", .tls_server_name = ""});
     if (!token.empty()) options.credentials = kube::FixedToken(token);
+    options.proof_home = proof_home_;
     options.check = [](const kube::HttpRequest& request) {
       return request.target == "/forbidden" ? PermissionDenied("not for home") : Status();
     };
@@ -116,6 +118,7 @@ class WireTest : public testing::Test {
   std::unique_ptr<HomeDoor> door_;
   std::atomic<std::uint64_t> term_ = 0;
   Status welcome_answer_;
+  std::string proof_home_;
   std::promise<std::set<std::string>> jobs_;
   Status ended_;
   std::jthread satellite_;
@@ -175,6 +178,75 @@ TEST_F(WireTest, AWatchDeliversItsEventsAndEndsWithTheConnection) {
   EXPECT_THAT(Ask(*transport, "/late").status().message(),
               AnyOf(HasSubstr("no satellite of the cluster b is connected"),
                     HasSubstr("cluster b: the satellite is gone")));
+}
+
+TEST_F(WireTest, ASatelliteSaysWhereItsPodsProveThemselvesBeforeItAnswersAnything) {
+  proof_home_ = "203.0.113.9:7443";
+  EXPECT_EQ(door_->ProofHomeOf("b"), "") << "it has not come yet";
+  StartSatellite();
+  const auto transport = reception_.Transport();
+  ASSERT_TRUE(Ask(*transport, "/forbidden").ok());
+  EXPECT_EQ(door_->ProofHomeOf("b"), "203.0.113.9:7443");
+  EXPECT_EQ(door_->ProofHomeOf("c"), "");
+}
+
+/// A door whose home lets `signer` sign for one word, and says that `named` has.
+class ProofDoor {
+ public:
+  ProofDoor(const JobAuthority& signer, const JobAuthority& named)
+      : signer_(signer), named_(named) {
+    auto door = HomeDoor::Start({"127.0.0.1:0", operators_.pair().certificate,
+                                 *operators_.Issue("home", identity::HomeUri("1")), 7,
+                                 [this](const Caller& caller, const enrol::ProveRequest& request) {
+                                   return Sign(caller, request);
+                                 }},
+                                &reception_);
+    SWARM_CHECK(door.ok(), door.status().ToString());
+    door_ = *std::move(door);
+  }
+  Result<enrol::ProveReply> Ask(const std::string& token) {
+    enrol::Client client(
+        {.address = door_->address(),
+         .fingerprint = *identity::Fingerprint(operators_.pair().certificate, "ca")});
+    return client.Prove({token, "7", "west", "tiny-w3", identity::MakeRequest("x")->request});
+  }
+  Caller caller;
+  enrol::ProveRequest asked;
+
+ private:
+  Result<enrol::ProveReply> Sign(const Caller& from, const enrol::ProveRequest& request) {
+    caller = from;
+    asked = request;
+    if (request.token != "sesame") return PermissionDenied("the token is that of another pod");
+    ASSIGN_OR_RETURN(std::string certificate,
+                     signer_.Sign(request.request, "x", identity::WorkerUri("7", "tiny-w3"),
+                                  std::chrono::hours(1)));
+    return enrol::ProveReply{std::move(certificate), named_.pair().certificate,
+                             std::chrono::hours(1)};
+  }
+  const JobAuthority &signer_, &named_;
+  const JobAuthority operators_ = identity::MadeAuthority("1");
+  OpenReception reception_{operators_};
+  std::unique_ptr<HomeDoor> door_;  // last: calls the others
+};
+
+TEST(ProofDoorTest, APodWithoutACertificateAsksHomeAndLearnsTheAuthorityOfItsJob) {
+  const JobAuthority job = identity::MadeAuthority("7");
+  ProofDoor door(job, job);
+  const auto reply = door.Ask("sesame");
+  ASSERT_TRUE(reply.ok()) << reply.status().ToString();
+  EXPECT_EQ(reply->authority, job.pair().certificate);
+  EXPECT_EQ(reply->validity, std::chrono::hours(1));
+  EXPECT_TRUE(door.caller.uris.empty());
+  EXPECT_EQ(door.asked.job_uid + " " + door.asked.cluster + " " + door.asked.worker,
+            "7 west tiny-w3");
+  EXPECT_EQ(door.Ask("guess").status().code(), StatusCode::kPermissionDenied);
+}
+
+TEST(ProofDoorTest, ACertificateThatTheNamedAuthorityHasNotSignedIsNotTaken) {
+  const JobAuthority job = identity::MadeAuthority("7"), other = identity::MadeAuthority("8");
+  ProofDoor door(job, other);
+  EXPECT_EQ(door.Ask("sesame").status().code(), StatusCode::kUnauthenticated);
 }
 
 TEST_F(WireTest, ALargeAnswerArrivesWhole) {

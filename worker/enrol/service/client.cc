@@ -8,6 +8,7 @@
 
 #include "base/identity/trust.h"
 #include "swarmjob/v1/enrolment.pb.h"
+#include "swarmjob/v1/proof.pb.h"
 #include "worker/enrol/service/bytes.h"
 #include "worker/enrol/service/home_channel.h"
 #include "worker/net/grpc/process.h"
@@ -30,7 +31,7 @@ bool IsPlainName(const std::string& name) {
 }  // namespace
 
 template <typename Reply, typename Request>
-Result<Reply> Client::Call(const char* method, const Request& request) {
+Result<Reply> Client::Call(const std::string& method, const Request& request) {
   net::PrepareProcess();
   const auto seen = std::make_shared<HomeSeen>();
   grpc::GenericStub stub(
@@ -42,8 +43,7 @@ Result<Reply> Client::Call(const char* method, const Request& request) {
   const grpc::ByteBuffer sent = BytesOf(request.SerializeAsString());
   grpc::ByteBuffer received;
   std::promise<grpc::Status> ended;
-  stub.UnaryCall(&context, std::string("/swarmjob.v1.Enrolment/") + method, grpc::StubOptions(),
-                 &sent, &received,
+  stub.UnaryCall(&context, "/swarmjob.v1." + method, grpc::StubOptions(), &sent, &received,
                  [&ended](grpc::Status status) { ended.set_value(std::move(status)); });
   const Status status = net::FromGrpc(ended.get_future().get());
   if (const Status refused = seen->Refused(); !refused.ok()) {
@@ -70,7 +70,7 @@ Result<EnrolReply> Client::Enrol(const EnrolRequest& request) {
   sent.set_token_id(request.token_id);
   sent.set_secret(request.secret);
   sent.set_request(request.request);
-  ASSIGN_OR_RETURN(const auto reply, Call<pb::EnrolReply>("Enrol", sent));
+  ASSIGN_OR_RETURN(const auto reply, Call<pb::EnrolReply>("Enrolment/Enrol", sent));
   RETURN_IF_ERROR(identity::CheckSigned(reply.certificate(), authority_));
   if (!IsPlainName(reply.worker()) || !IsPlainName(reply.job_name())) {
     return DataLoss("home's answer has a name that cannot be one of a folder");
@@ -81,10 +81,23 @@ Result<EnrolReply> Client::Enrol(const EnrolRequest& request) {
       reply.seen_as()};
 }
 
+Result<ProveReply> Client::Prove(const ProveRequest& request) {
+  pb::ProveRequest sent;
+  sent.set_token(request.token);
+  sent.set_job_uid(request.job_uid);
+  sent.set_cluster(request.cluster);
+  sent.set_worker(request.worker);
+  sent.set_request(request.request);
+  ASSIGN_OR_RETURN(const auto reply, Call<pb::ProveReply>("Proofs/Prove", sent));
+  RETURN_IF_ERROR(identity::CheckSigned(reply.certificate(), reply.authority()));
+  return ProveReply{reply.certificate(), reply.authority(),
+                    std::chrono::seconds(reply.validity_seconds())};
+}
+
 Result<RefreshReply> Client::Refresh(const std::string& request) {
   pb::RefreshRequest sent;
   sent.set_request(request);
-  ASSIGN_OR_RETURN(const auto reply, Call<pb::RefreshReply>("Refresh", sent));
+  ASSIGN_OR_RETURN(const auto reply, Call<pb::RefreshReply>("Enrolment/Refresh", sent));
   if (!request.empty()) RETURN_IF_ERROR(identity::CheckSigned(reply.certificate(), authority_));
   return RefreshReply{reply.certificate(),
                       std::chrono::seconds(reply.validity_seconds()),
@@ -95,13 +108,13 @@ Result<std::string> Client::CreateToken(const TokenTerms& terms) {
   pb::CreateTokenRequest sent;
   sent.set_lifetime_seconds(ToSeconds(terms.lifetime));
   sent.set_uses(terms.uses);
-  ASSIGN_OR_RETURN(const auto reply, Call<pb::CreateTokenReply>("CreateToken", sent));
+  ASSIGN_OR_RETURN(const auto reply, Call<pb::CreateTokenReply>("Enrolment/CreateToken", sent));
   return reply.token();
 }
 
 Result<std::vector<TokenStatus>> Client::ListTokens() {
   ASSIGN_OR_RETURN(const auto reply,
-                   Call<pb::ListTokensReply>("ListTokens", pb::ListTokensRequest()));
+                   Call<pb::ListTokensReply>("Enrolment/ListTokens", pb::ListTokensRequest()));
   std::vector<TokenStatus> tokens;
   for (const pb::TokenStatus& token : reply.tokens()) {
     tokens.push_back({token.id(),
@@ -116,7 +129,7 @@ Result<std::vector<TokenStatus>> Client::ListTokens() {
 Result<std::vector<std::string>> Client::Revoke(const std::string& name) {
   pb::RevokeRequest sent;
   sent.set_name(name);
-  ASSIGN_OR_RETURN(const auto reply, Call<pb::RevokeReply>("Revoke", sent));
+  ASSIGN_OR_RETURN(const auto reply, Call<pb::RevokeReply>("Enrolment/Revoke", sent));
   return std::vector<std::string>(reply.workers().begin(), reply.workers().end());
 }
 

@@ -32,6 +32,10 @@ class Client {
   /// Also checks that the certificate is signed by the authority, and that the names in the reply
   /// can be parts of the names of files. Errors besides: kDataLoss.
   Result<EnrolReply> Enrol(const EnrolRequest& request);
+  /// By a pod, at home's operator: the fingerprint is that of the authority of satellites. Also
+  /// checks that the reply's authority has signed its certificate. Errors besides: those of the
+  /// judge of proofs.
+  Result<ProveReply> Prove(const ProveRequest& request);
   Result<RefreshReply> Refresh(const std::string& request);
   Result<std::string> CreateToken(const TokenTerms& terms);
   Result<std::vector<TokenStatus>> ListTokens();
@@ -41,8 +45,9 @@ class Client {
   const std::string& authority() const { return authority_; }
 
  private:
+  /// `method` with its service.
   template <typename Reply, typename Request>
-  Result<Reply> Call(const char* method, const Request& request);
+  Result<Reply> Call(const std::string& method, const Request& request);
 
   const Options options_;
   std::optional<identity::KeyPair> identity_;

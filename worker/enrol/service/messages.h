@@ -34,6 +34,21 @@ struct RefreshReply {
   std::set<std::string> revoked;  ///< workers that are out
 };
 
+/// What a pod shows (worker/enrol/proof.h).
+struct ProveRequest {
+  std::string token;  ///< of its service account, for ProofAudience
+  std::string job_uid;
+  std::string cluster;  ///< home's name for the pod's
+  std::string worker;   ///< the id that it wants
+  std::string request;  ///< for a certificate: PKCS#10 in PEM
+};
+
+struct ProveReply {
+  std::string certificate;  ///< PEM
+  std::string authority;    ///< of the job; PEM
+  Duration validity{};      ///< of the certificate, from now on
+};
+
 /// Who calls, as far as home knows.
 struct Caller {
   std::string address;            ///< without the port
