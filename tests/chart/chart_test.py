@@ -211,7 +211,8 @@ class Operator(unittest.TestCase):
             self.skipTest("no --operator PROGRAM")
         known = subprocess.run([PROGRAM, "--help"], capture_output=True, text=True, check=True).stdout
         for values in ({"watchNamespaces": ["training"]}, {"satellites.enabled": True},
-                       {"satellite.enabled": True, "satellite.token": "sj1_a"}, {"gateways.home": "gw.example:7444"}):
+                       {"satellite.enabled": True, "satellite.token": "sj1_a"}, {"gateways.home": "gw.example:7444"},
+                       {"satellite.enabled": True, "satellite.proof.enabled": True, "satellite.proof.home": "a:1"}):
             for argument in self.pod(values)["containers"][0]["args"]:
                 self.assertRegex(known, re.escape(argument.split("=")[0]) + r"\b")
 
@@ -252,6 +253,20 @@ class Satellites(unittest.TestCase):
         (budgets,) = [rule for rule in rules if "poddisruptionbudgets" in rule["resources"]]
         self.assertEqual(set(budgets["verbs"]), {"get", "create", "patch"})
 
+    def test_where_pods_prove_themselves_the_satellite_may_have_tokens_judged_and_nothing_else_is_new(self):
+        proving = {**self.SATELLITE, "satellite.proof.enabled": True, "satellite.proof.home": "203.0.113.9:7443"}
+        for scope in ({}, {"watchNamespaces": ["training"]}):
+            before, after = render({**self.SATELLITE, **scope}), render({**proving, **scope})
+            new = set(after) - set(before)
+            self.assertEqual({kind for kind, _ in new}, {"ClusterRole", "ClusterRoleBinding"})
+            (role,) = [after[each] for each in new if each[0] == "ClusterRole"]
+            self.assertEqual(role["rules"], [{"apiGroups": ["authentication.k8s.io"], "resources": ["tokenreviews"],
+                                              "verbs": ["create"]}])
+            arguments = [only(each, "Deployment")["spec"]["template"]["spec"]["containers"][0]["args"]
+                         for each in (before, after)]
+            self.assertEqual(set(arguments[1]) - set(arguments[0]),
+                             {"--pods-prove", "--proof-home=203.0.113.9:7443"})
+
     def test_each_keeps_its_own_secret(self):
         for values, name in ((self.HOME, "swarm-satellites"), (self.SATELLITE, "swarm-satellite")):
             (role,) = [each for each in of_kind(render(values), "Role")
@@ -262,6 +277,8 @@ class Satellites(unittest.TestCase):
     def test_what_does_not_go_together_is_refused(self):
         with self.assertRaisesRegex(AssertionError, "a cluster has jobs, or has pods of another one"):
             render({**self.HOME, "satellite.enabled": True})
+        with self.assertRaisesRegex(AssertionError, "satellite.proof.enabled needs satellite.enabled"):
+            render({"satellite.proof.enabled": True})
         with self.assertRaisesRegex(AssertionError, "needs rbac.nodes"):
             render({**self.SATELLITE, "watchNamespaces": ["training"], "rbac.nodes": False})
         with self.assertRaisesRegex(AssertionError, "is that of their own cluster"):
