@@ -13,8 +13,9 @@
 namespace swarm::controller {
 namespace {
 
-/// Each holds a thread of the server until the API server has answered.
-constexpr std::size_t kReviewsMax = 16;
+/// Each holds a thread of gRPC, which has as few as two, and needs another one for the satellite's
+/// answer. Pods that are turned away come again.
+constexpr std::size_t kReviewsMax = 1;
 
 /// Can be created alone: a question, whose answer is the object that the server returns.
 kube::Resource TokenReviews() { return {"authentication.k8s.io", "v1", "tokenreviews", false}; }
