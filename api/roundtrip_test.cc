@@ -205,7 +205,7 @@ SwarmJob AnyJob() {
                    Number(),
                    *rc::gen::arbitrary<bool>(),
                    Either(Residency::kOffload, Residency::kSwap),
-                   {Number(), *rc::gen::element("", "/scratch")},
+                   {Number(), Number(), *rc::gen::element("", "/scratch")},
                    Number(),
                    Either(Recompute::kLayers, Recompute::kFull),
                    Either(ShardUpdate::kNone, ShardUpdate::kMoments),
