@@ -4,7 +4,7 @@ import contextlib
 from harness.case import case
 from harness.job import ON_DEMAND, RESOURCES
 from harness.kubectl import eventually
-from harness.world import OPERATOR_NAMESPACE
+from harness.world import OPERATOR_NAMESPACE, RESTRICTED
 
 WEST = {"name": "there", "cluster": "west", "resources": RESOURCES}
 
@@ -107,6 +107,25 @@ def satellite_installed_again(world):
         west.delete("pod", lost, world.namespace, "--grace-period=0", "--force")
         world.note(f"killed in the other cluster: {lost}")
         eventually("another worker there", lambda: len(workers_there(world, west) - {lost}) == 2, 90)
+        end_well(world, west, job)
+
+
+@case("The namespace of a job is deleted in another cluster, and made again", "regions", machines=True, seconds=600)
+def namespace_deleted_elsewhere(world):
+    with two(world) as west:
+        job, there = train_in_both(world, west, steps=900)
+        west.delete("namespace", world.namespace, None, "--wait=false")
+        world.note("the job's namespace there is deleted")
+        eventually("the workers there to be gone", lambda: not workers_there(world, west), 90)
+        trains_on(job)
+        world.check("the job's own cluster keeps its workers", len(job.ready_workers()) == 2, job.ready_workers())
+        eventually("the namespace to be gone", lambda: west.get("namespace", world.namespace) is None, 120)
+        trains_on(job)
+        world.make_namespace(world.namespace, RESTRICTED, west)
+        world.note("the namespace is made again")
+        eventually("two new workers there",
+                   lambda: len(workers_there(world, west)) == 2 and not workers_there(world, west) & there, 120)
+        await_ready(job, 4)
         end_well(world, west, job)
 
 
