@@ -47,11 +47,6 @@ Result<std::unique_ptr<Storage>> Storage::Open(const std::string& uri,
                          " abfs://container@account.dfs.core.windows.net/prefix");
 }
 
-Status Storage::WriteParts(const std::string& name, std::uint64_t size, const ReadPart& read) {
-  ASSIGN_OR_RETURN(const Bytes content, read(0, size));
-  return Write(name, content);
-}
-
 Result<std::vector<std::string>> Storage::List(const std::string& prefix) {
   ASSIGN_OR_RETURN(std::vector<StoredFile> files, ListFiles(prefix));
   std::vector<std::string> names;
