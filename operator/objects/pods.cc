@@ -506,8 +506,8 @@ Result<json> BuildTrainerPod(const JobView& view, std::uint64_t term,
   container["volumeMounts"].push_back(Mount("job", kJobFolder, true));
   container["ports"].push_back({{"name", "page"}, {"containerPort", names::kPagePort}});
   container["env"] = json::array(
-      {{{"name", "SWARM_PAGE"}, {"value", "0.0.0.0:" + std::to_string(names::kPagePort)}},
-       RegionOfPod()});
+      {{{"name", "SWARM_PAGE"}, {"value", "0.0.0.0:" + std::to_string(names::kPagePort)}}});
+  if (HasDataCopies(spec)) container["env"].push_back(RegionOfPod());
   WorkerFlags flags = CommonFlags(view);
   flags.role = WorkerRole::kTrainer;
   flags.job = std::string(kJobFolder) + "/job.json";
