@@ -28,7 +28,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 CONFIGURATION = ROOT / "helm/swarmjob/files/gateway.cfg"
 PROGRAMS = pathlib.Path(sys.argv.pop())
 UID = "1-2-3"
-PATIENCE = 20
+PATIENCE = 120  # seconds, far beyond what a busy machine takes
 NOWHERE = "127.0.0.1:1"  # refuses connections
 
 
