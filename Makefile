@@ -5,7 +5,7 @@ export JOBS ?= $(shell nproc)
 export SWARM_DEPS_CUDA ?= $(or $(CUDA),$(if $(filter cuda,$(PRESET)),1))
 PYTHON = $${SWARM_DEPS:-.deps}/python/bin/python
 
-.PHONY: help deps test-deps build test e2e demo soak mutate fuzz bench site dashboards gpu-bundle scale dist dist-test tutorial-test format tidy clean
+.PHONY: help deps test-deps build test test-heavy e2e demo soak mutate fuzz bench site dashboards gpu-bundle scale dist dist-test tutorial-test format tidy clean
 help: ## show this list
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
@@ -25,6 +25,10 @@ build: deps ## build the programs into build/release/bin (PRESET=debug and other
 test: test-deps ## build everything, run all tests, name those left out (PRESET=asan-ubsan|tsan for the sanitizers)
 	@scripts/build.sh $(PRESET) all
 	@scripts/test.sh $(PRESET)
+
+test-heavy: test-deps ## run what `make test` leaves out: all seeds of the simulation, the large searches of spin (half an hour)
+	@scripts/build.sh release simulation_test
+	@ctest --preset heavy --no-tests=error
 
 e2e: test-deps build ## play the cases of e2e/ on a real Kubernetes on this machine (TAGS=fast, CASES=name,name)
 	@$(PYTHON) e2e/run.py --build $(BUILD) --tags "$(TAGS)" --cases "$(CASES)" $(ARGS)

@@ -13,16 +13,17 @@ endif()
 # With SWARM_UNITY, compiles the sources of each folder in groups, as one unit a group: a header is read
 # once for all of them. Two sources of a folder that give one name to two things in their anonymous
 # namespaces clash then: rename one, or list it with the property SKIP_UNITY_BUILD_INCLUSION. A target of
-# few sources gains little and is left as it is.
+# one or two sources gains little and is left as it is.
 function(swarm_unite target)
   list(LENGTH ARGN sources)
-  if(NOT SWARM_UNITY OR sources LESS 6)
+  if(NOT SWARM_UNITY OR sources LESS 3)
     return()
   endif()
   # The first warning takes a source that is included for a header. The second is wrong about moved variants
   # once gcc 12 inlines across sources; where each is compiled alone, it stays.
   target_compile_options(${target} PRIVATE -Wno-subobject-linkage -Wno-maybe-uninitialized)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  list(FILTER ARGN EXCLUDE REGEX "^/")  # generated
   foreach(source ${ARGN})
     get_filename_component(folder "${source}" DIRECTORY)
     string(MAKE_C_IDENTIFIER "in_${folder}" group)
@@ -67,20 +68,32 @@ function(swarm_program name)
   add_dependencies(programs ${name})
 endfunction()
 
-# swarm_test(NAME SOURCES ... DEPS ... LABELS ... PARTS ...): one test program; ctest runs it whole, in
-# parallel with others. PARTS, names of instantiated suites, run apart from the rest of it. Label
-# `torch` marks tests that use libtorch (left out under the thread sanitizer).
+# swarm_test(NAME SOURCES ... DEPS ... LABELS ... PARTS ... HEAVY ...): one test program; ctest runs it whole, in
+# parallel with others. PARTS, names of instantiated suites, run apart from the rest of it. HEAVY, names of such
+# suites too, have the label `heavy`: only `make test-heavy` runs them. Label `torch` marks tests that use libtorch
+# (left out under the thread sanitizer).
 function(swarm_test name)
-  cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;DEPS;LABELS;PARTS" ${ARGN})
+  cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;DEPS;LABELS;PARTS;HEAVY" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
   target_link_libraries(${name} PRIVATE ${arg_DEPS} GTest::gmock GTest::gtest_main)
+  swarm_unite(${name} ${arg_SOURCES})
+  # Compiling tests is most of a build. They run as long with -O1, for which the compiler takes a quarter less.
+  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
   target_compile_definitions(${name} PRIVATE SWARM_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
                                              SWARM_BIN_DIR="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
   set(cases ${name})
   list(TRANSFORM arg_PARTS APPEND "/*" OUTPUT_VARIABLE parts)
+  list(TRANSFORM arg_HEAVY APPEND "/*" OUTPUT_VARIABLE heavy)
+  list(JOIN heavy ":" heavy_suites)
+  list(APPEND parts ${heavy})
   list(JOIN parts ":" parts)
   add_test(NAME ${name} COMMAND ${name} "--gtest_filter=-${parts}")
+  if(arg_HEAVY)
+    add_test(NAME ${name}.heavy COMMAND ${name} "--gtest_filter=${heavy_suites}")
+    set_tests_properties(${name}.heavy PROPERTIES LABELS "heavy;${arg_LABELS}" TIMEOUT 3600
+      ENVIRONMENT "${SWARM_TEST_ENVIRONMENT}")
+  endif()
   foreach(part ${arg_PARTS})
     list(APPEND cases ${name}.${part})
     add_test(NAME ${name}.${part} COMMAND ${name} "--gtest_filter=${part}/*")

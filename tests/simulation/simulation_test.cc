@@ -224,12 +224,6 @@ TEST(SimulationTest, AWorkerWhoseGradientIsWrongByABitIsFoundAndOnlyIt) {
   }
 }
 
-TEST(SimulationTest, AuditsKeepTheInvariants) {
-  SweepOptions options{.count = 2'000, .threads = kThreads};
-  options.wishes.audits = true;
-  ExpectNoFailure(options);
-}
-
 TEST(SimulationTest, SumsOfALowerScaleAreHandedOverToo) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     Scenario scenario = OneFault(seed, {3, 2}, FaultKind::kDrain);
@@ -254,26 +248,6 @@ INSTANTIATE_TEST_SUITE_P(Kinds, FaultTest, ::testing::Range<std::uint64_t>(0, kF
                            std::erase(name, '-');
                            return name;
                          });
-
-TEST(SimulationTest, RoutesThatFollowLinksKeepTheInvariants) {
-  SweepOptions options{.count = 500, .threads = kThreads};
-  const std::uint64_t plain = Sweep(options).fingerprint;
-  options.wishes.unlike_links = true;
-  ExpectNoFailure(options);
-  EXPECT_NE(Sweep(options).fingerprint, plain);
-}
-
-TEST(SimulationTest, SumsOverGridsKeepTheInvariants) {
-  SweepOptions options{.count = 2000, .threads = kThreads};
-  options.wishes.grids = true;
-  ExpectNoFailure(options);
-}
-
-TEST(SimulationTest, SumsOverRegionsKeepTheInvariants) {
-  SweepOptions options{.count = 2'000, .threads = kThreads};
-  options.wishes.regions = true;
-  ExpectNoFailure(options);
-}
 
 /// One stage of that many, in two regions as their names have it.
 Scenario OneFaultInTwoRegions(std::uint64_t seed, std::uint64_t replicas, FaultKind kind) {
@@ -303,12 +277,6 @@ TEST(SimulationTest, OverRegionsOneBrokenPairCostsNoWorkerAndSecondsToo) {
   }
 }
 
-TEST(SimulationTest, StagesAreInTwoRegionsAsFarAsWorkersAllow) {
-  SweepOptions options{.count = 1'000, .threads = kThreads};
-  options.wishes.survive = true;
-  ExpectNoFailure(options);
-}
-
 TEST(SimulationTest, TheLossOfARegionTakesNoStageThatWasInTwo) {
   int held = 0, lost = 0;
   for (const auto& replicas : {std::vector<std::uint64_t>{4, 4}, {3, 5}, {3, 3, 3}, {2, 6}}) {
@@ -329,33 +297,6 @@ TEST(SimulationTest, TheLossOfARegionTakesNoStageThatWasInTwo) {
     }
   }
   EXPECT_GT(held, lost / 2) << "of " << lost;
-}
-
-TEST(SimulationTest, ASparseMeshKeepsTheInvariants) {
-  SweepOptions options{.count = 2'000, .threads = kThreads};
-  const std::uint64_t all_pairs = Sweep(options).fingerprint;
-  options.wishes.sparse = true;
-  ExpectNoFailure(options);
-  EXPECT_NE(Sweep(options).fingerprint, all_pairs);
-  // A worker was blamed for a state of the stage that it had left.
-  options.first = 5264;
-  options.count = 1;
-  ExpectNoFailure(options);
-}
-
-TEST(SimulationTest, UpdatesThatReplicasDivideKeepTheInvariants) {
-  SweepOptions options{.count = 5'000, .threads = kThreads};
-  options.wishes.divided = true;
-  ExpectNoFailure(options);
-}
-
-TEST(SimulationTest, StepsOfReplicasKeepTheInvariants) {
-  SweepOptions options{.count = 5'000, .threads = kThreads};
-  options.wishes.order_sensitive = true;
-  const std::uint64_t of_the_job_alone = Sweep(options).fingerprint;
-  options.wishes.local = true;
-  ExpectNoFailure(options);
-  EXPECT_NE(Sweep(options).fingerprint, of_the_job_alone);
 }
 
 /// One stage of that many, whose replicas divide its update.
@@ -391,9 +332,75 @@ TEST(SimulationTest, WrongWeightsOfAHolderTakeTheJobBackAndCountNowhere) {
   EXPECT_GT(found, 20u);
 }
 
-TEST(SimulationTest, TenThousandSeedsOfAllFaultsKeepTheInvariants) {
-  ExpectNoFailure({.count = 10'000, .threads = kThreads});
+/// The parameter is the number of seeds.
+class SweepTest : public ::testing::TestWithParam<std::uint64_t> {};
+
+TEST_P(SweepTest, AllFaultsTogetherKeepTheInvariants) {
+  ExpectNoFailure({.count = GetParam(), .threads = kThreads});
 }
+
+TEST_P(SweepTest, AuditsKeepTheInvariants) {
+  SweepOptions options{.count = GetParam(), .threads = kThreads};
+  options.wishes.audits = true;
+  ExpectNoFailure(options);
+}
+
+TEST_P(SweepTest, RoutesThatFollowLinksKeepTheInvariants) {
+  SweepOptions options{.count = GetParam(), .threads = kThreads};
+  const std::uint64_t plain = Sweep(options).fingerprint;
+  options.wishes.unlike_links = true;
+  ExpectNoFailure(options);
+  EXPECT_NE(Sweep(options).fingerprint, plain);
+}
+
+TEST_P(SweepTest, SumsOverGridsKeepTheInvariants) {
+  SweepOptions options{.count = GetParam(), .threads = kThreads};
+  options.wishes.grids = true;
+  ExpectNoFailure(options);
+}
+
+TEST_P(SweepTest, SumsOverRegionsKeepTheInvariants) {
+  SweepOptions options{.count = GetParam(), .threads = kThreads};
+  options.wishes.regions = true;
+  ExpectNoFailure(options);
+}
+
+TEST_P(SweepTest, StagesAreInTwoRegionsAsFarAsWorkersAllow) {
+  SweepOptions options{.count = GetParam(), .threads = kThreads};
+  options.wishes.survive = true;
+  ExpectNoFailure(options);
+}
+
+TEST_P(SweepTest, ASparseMeshKeepsTheInvariants) {
+  SweepOptions options{.count = GetParam(), .threads = kThreads};
+  const std::uint64_t all_pairs = Sweep(options).fingerprint;
+  options.wishes.sparse = true;
+  ExpectNoFailure(options);
+  EXPECT_NE(Sweep(options).fingerprint, all_pairs);
+  // A worker was blamed for a state of the stage that it had left.
+  options.first = 5264;
+  options.count = 1;
+  ExpectNoFailure(options);
+}
+
+TEST_P(SweepTest, UpdatesThatReplicasDivideKeepTheInvariants) {
+  SweepOptions options{.count = GetParam(), .threads = kThreads};
+  options.wishes.divided = true;
+  ExpectNoFailure(options);
+}
+
+TEST_P(SweepTest, StepsOfReplicasKeepTheInvariants) {
+  SweepOptions options{.count = GetParam(), .threads = kThreads};
+  options.wishes.order_sensitive = true;
+  const std::uint64_t of_the_job_alone = Sweep(options).fingerprint;
+  options.wishes.local = true;
+  ExpectNoFailure(options);
+  EXPECT_NE(Sweep(options).fingerprint, of_the_job_alone);
+}
+
+INSTANTIATE_TEST_SUITE_P(Brief, SweepTest, ::testing::Values(1'000));
+// make test-heavy
+INSTANTIATE_TEST_SUITE_P(Long, SweepTest, ::testing::Values(10'000));
 
 /// Rules that are broken together, and the invariant that must notice.
 struct MutationCase {
