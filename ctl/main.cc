@@ -645,10 +645,9 @@ SatelliteCommands AddSatellite(CLI::App& app, SatelliteOptions* options) {
   };
   CLI::App* token =
       add("token", "Print a token with which the operator of another cluster enrols here, once");
-  token
-      ->add_option("--home", options->home,
-                   "host:port at which it reaches the operator of this cluster")
-      ->required();
+  token->add_option("--home", options->home,
+                    "host:port at which it reaches the operator of this cluster (default: that of"
+                    " the load balancer of the Service of satellites)");
   AddTimeToLive(token, [options](Duration lifetime) { options->lifetime = lifetime; });
   return {token, add("revoke", "Send a satellite away, and make its unused tokens useless")};
 }

@@ -12,11 +12,13 @@ namespace swarm::ctl {
 struct SatelliteOptions {
   ClusterOptions cluster;  ///< the namespace is that of the operator
   std::string name;        ///< of the other cluster
-  std::string home;        ///< host:port at which its operator reaches the one here
+  /// host:port at which its operator reaches the one here; empty: by the load balancer of home.
+  std::string home;
   Duration lifetime = std::chrono::hours(24);  ///< of the token
 };
 
-/// Prints a token, with which the operator of another cluster enrols once.
+/// Prints a token to `out`, with which the operator of another cluster enrols once, and to `err`
+/// the address of home that was found.
 ExitCode CreateSatelliteToken(const SatelliteOptions& options, std::FILE* out, std::FILE* err);
 /// Sends a satellite away, and makes its unused tokens useless.
 ExitCode RevokeSatellite(const SatelliteOptions& options, std::FILE* out, std::FILE* err);

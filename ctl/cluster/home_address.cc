@@ -1,0 +1,53 @@
+#include "ctl/cluster/home_address.h"
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+
+#include "base/host_port.h"
+
+namespace swarm::ctl {
+namespace {
+
+using nlohmann::json;
+
+/// The port's name in the chart's Service (helm/swarmjob/templates/satellites.yaml).
+constexpr const char* kPort = "satellites";
+
+/// The Service's port of satellites; null: it has none.
+json PortOf(const json& service) {
+  for (const json& port : service.value("/spec/ports"_json_pointer, json::array())) {
+    if (kube::TextAt(port, "/name") == kPort) return port;
+  }
+  return {};
+}
+
+Result<std::string> AddressOf(const json& service, const json& port) {
+  const std::string name = "Service " + kube::NameOf(service).ToString();
+  const std::string type = kube::TextAt(service, "/spec/type");
+  if (type != "LoadBalancer") {
+    const int reached = port.value(type == "NodePort" ? "nodePort" : "port", 0);
+    return FailedPrecondition(name + " is of type " + type +
+                              ", so it does not say where other clusters reach it: name the"
+                              " address, as in --home HOST:" +
+                              std::to_string(reached));
+  }
+  std::string host = kube::TextAt(service, "/status/loadBalancer/ingress/0/hostname");
+  if (host.empty()) host = kube::TextAt(service, "/status/loadBalancer/ingress/0/ip");
+  if (host.empty()) {
+    return Unavailable("the load balancer of " + name +
+                       " has no address yet; `kubectl describe service` says what it waits for, and"
+                       " --home HOST:PORT names another one");
+  }
+  return ToString(HostPort{host, port.value("port", std::uint16_t{0})});
+}
+
+}  // namespace
+
+Result<std::string> HomeAddress(const std::vector<kube::Object>& services) {
+  for (const kube::Object& service : services) {
+    if (const json port = PortOf(*service); !port.is_null()) return AddressOf(*service, port);
+  }
+  return NotFound("no Service is for satellites");
+}
+
+}  // namespace swarm::ctl
