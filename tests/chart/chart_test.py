@@ -534,6 +534,22 @@ class Notes(unittest.TestCase):
         self.assertIn("does not see the notices on nodes", without_nodes)
         self.assertIn("SwarmJobs of training, research.", without_nodes)
 
+    def test_say_how_another_cluster_comes_to_the_jobs(self):
+        self.assertNotIn("west", self.notes({}))
+        balanced = self.notes({"satellites.enabled": True, "image.repository": "registry.example/operator"})
+        self.assertIn("swarmctl satellite token west --namespace default > west.token\n", balanced)
+        self.assertIn("--set image.repository=registry.example/operator --set satellite.enabled=true", balanced)
+        self.assertIn("--home HOST:PORT > west.token",
+                      self.notes({"satellites.enabled": True, "satellites.service.type": "NodePort"}))
+
+    def test_say_to_a_satellite_what_it_needs_and_nothing_of_jobs_of_its_own(self):
+        satellite = self.notes({"satellite.enabled": True, "satellite.token": "sj1_a"})
+        self.assertIn("namespaces of the jobs must exist here", satellite)
+        self.assertNotIn("kubectl apply", satellite)
+        self.assertNotIn("gateways.NAME", satellite)
+        self.assertIn("--set gateways.NAME=ADDRESS:443", self.notes(
+            {"satellite.enabled": True, "gateway.enabled": True, "gateway.service.port": 443}))
+
 
 PROGRAM = None
 if __name__ == "__main__":
