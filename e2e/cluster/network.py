@@ -34,6 +34,7 @@ class Place:
 
 HOME = Place("home", CONTROL_PLANE, "fd00:96::/112" if IPV6 else "10.96.0.0/16")
 WEST = Place("west", str(NODES[2]), "fd00:97::/112" if IPV6 else "10.97.0.0/16", ports=1000, first_index=101)
+EAST = Place("east", str(NODES[3]), "fd00:98::/112" if IPV6 else "10.98.0.0/16", ports=2000, first_index=151)
 
 
 def in_url(host):

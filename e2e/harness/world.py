@@ -12,7 +12,7 @@ from .case import Notes, Skip
 from .job import Job
 from .kubectl import Kubectl, Refused, eventually
 
-OPERATOR_NAMESPACE = "swarmjob-system"
+OPERATOR_NAMESPACE = "swarmjob"  # as the pages of the documentation have it
 RELEASE = "swarmjob"
 DATA = "data/bible.txt"
 CHART = pathlib.Path("helm") / "swarmjob"  # below a checkout
@@ -41,6 +41,7 @@ class World:
         self.version = version  # that this run is about
         self.old = old          # an earlier one; None: it was not given
         self.data_uri = bucket.upload(reference.data, DATA)
+        self.beside = []        # the other clusters that run now
         self.namespace = ""
         self.notes = Notes()
         self.played = 0
@@ -90,20 +91,34 @@ class World:
     @contextlib.contextmanager
     def west(self):
         """Another cluster beside this one, with two machines and the case's namespace; yields its kubectl."""
+        with self._other(network.WEST, {"west-od": ON_DEMAND, "west-spot": SPOT}) as kubectl:
+            yield kubectl
+
+    @contextlib.contextmanager
+    def east(self):
+        """Like west(), with one machine."""
+        with self._other(network.EAST, {"east-od": ON_DEMAND}) as kubectl:
+            yield kubectl
+
+    @contextlib.contextmanager
+    def _other(self, place, machines):
         self.need_machines()
         here = self.cluster
-        west = Cluster(here.sandbox, here.binaries, here.archives, here.images, here.logs, network.WEST)
+        other = Cluster(here.sandbox, here.binaries, here.archives, here.images, here.logs, place)
         try:
-            west.start_beside(here)
-            west.add_node("west-od", "west-a", ON_DEMAND)
-            west.add_node("west-spot", "west-a", SPOT)
-            west.await_nodes()
-            kubectl = Kubectl(here.binaries / "kubectl", west.kubeconfig)
+            other.start_beside(here)
+            for name, capacity in machines.items():
+                other.add_node(name, f"{place.name}-a", capacity)
+            other.await_nodes()
+            kubectl = Kubectl(here.binaries / "kubectl", other.kubeconfig)
             self.make_namespace(self.namespace, RESTRICTED, kubectl)
-            self.note("another cluster runs")
+            self.beside.append(other)
+            self.note(f"another cluster runs: {place.name}")
             yield kubectl
         finally:
-            west.stop()
+            if other in self.beside:
+                self.beside.remove(other)
+            other.stop()
 
     def home_for_satellites(self):
         """Lets this cluster's operator expect satellites, and returns the address at which they reach it."""
@@ -148,9 +163,21 @@ class World:
         self.note(f"another machine is now {node}")
 
     def name_image(self, image, name):
-        """Gives an image another name on all machines."""
-        for node in self.cluster.nodes.values():
-            node.name_image(image, name)
+        """Gives an image another name on all machines, those of other clusters too."""
+        for cluster in (self.cluster, *self.beside):
+            for node in cluster.nodes.values():
+                node.name_image(image, name)
+
+    def give_addresses(self):
+        """Does what the clouds of the clusters do: a Service of type LoadBalancer gets an address, that of a machine."""
+        for cluster in (self.cluster, *self.beside):
+            kubectl, node = Kubectl(cluster.binaries / "kubectl", cluster.kubeconfig), next(iter(cluster.nodes.values()))
+            for service in kubectl.list("services"):
+                if service["spec"]["type"] == "LoadBalancer" and not service["status"]["loadBalancer"]:
+                    where = service["metadata"]
+                    kubectl.patch("service", where["name"], where["namespace"],
+                                  {"status": {"loadBalancer": {"ingress": [{"ip": node.address}]}}}, "status")
+                    self.note(f"{where['name']} is at {node.address}")
 
     def forget_image(self, name):
         """Removes the name of an image from all machines."""

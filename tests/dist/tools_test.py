@@ -170,6 +170,13 @@ class Pages(unittest.TestCase):
         self.assertIn("cluster.yaml", kinds)
         self.assertGreater(kinds.count("sh"), 4)
 
+    def test_the_page_of_several_clouds_gives_each_command_to_the_story_that_plays_it(self):
+        played = steps.steps((ROOT / "docs/clouds.md").read_text(encoding="utf-8"))
+        self.assertIn(("Describe the job", "clouds.yaml"), [step[:2] for step in played])
+        commands = "".join(text for _, kind, text in played if kind == "sh")
+        for word in ("satellite token west", "--kube-context $cluster install", "satellite revoke $cluster"):
+            self.assertIn(word, commands)
+
     def test_a_block_that_tells_nobody_what_to_do_is_named(self):
         block = "```python\nimport torch\n```\n"
         with self.assertRaisesRegex(steps.PageError, "Elsewhere: .*block of python:\nimport torch"):
