@@ -4,9 +4,11 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "base/identity/authority.h"
 #include "base/testing/temporary_folder.h"
 #include "operator/kube/testing/api_server_under_test.h"
 #include "operator/names/names.h"
+#include "operator/satellite/account_secret.h"
 #include "worker/processes/processes.h"
 
 namespace swarm::ctl {
@@ -26,6 +28,29 @@ class SwarmctlOnKubernetesTest : public kube::ApiServerUnderTest {
         {"spec", {{"containers", json::array({{{"name", "c"}, {"image", "none"}}})}}}};
     const auto made = client_->Create(kube::resources::Pods(), pod);
     ASSERT_TRUE(made.ok()) << made.status().ToString();
+  }
+  /// Home's Service of satellites as the chart makes it, before a load balancer, and its authority.
+  void PutHome(const json& ingress) {
+    const kube::ObjectName name{ns_, "satellites"};
+    const json port{{"name", "satellites"}, {"port", 7443}};
+    const json service{{"apiVersion", "v1"},
+                       {"kind", "Service"},
+                       {"metadata", {{"name", name.name}, {"namespace", ns_}}},
+                       {"spec", {{"type", "LoadBalancer"}, {"ports", json::array({port})}}}};
+    ASSERT_TRUE(client_->Create(kube::resources::Services(), service).ok());
+    const json status{{"status", {{"loadBalancer", {{"ingress", json::array({ingress})}}}}}};
+    const auto given = client_->Patch(kube::resources::Services(), name, kube::PatchType::kMerge,
+                                      status, {.subresource = "status"});
+    ASSERT_TRUE(given.ok()) << given.status().ToString();
+    const auto authority = identity::JobAuthority::Create("0b6a");
+    ASSERT_TRUE(authority.ok());
+    const json content{{satellite::kAuthorityCertificate, authority->pair().certificate},
+                       {satellite::kAccount, satellite::ToText(satellite::Account())}};
+    const json secret{{"apiVersion", "v1"},
+                      {"kind", "Secret"},
+                      {"metadata", {{"name", satellite::kHomeSecret}, {"namespace", ns_}}},
+                      {"stringData", content}};
+    ASSERT_TRUE(client_->Create(kube::resources::Secrets(), secret).ok());
   }
   bool HasPod(const std::string& name) {
     return client_->Get(kube::resources::Pods(), {ns_, name}).ok();
@@ -89,6 +114,15 @@ TEST_F(SwarmctlOnKubernetesTest, AUserOfTwoFilesAContextAndAPluginDrainsAWorker)
   EXPECT_EQ(Swarmctl({"drain", "job-w0", "--context", "admin"}), 0) << Output();
   EXPECT_FALSE(HasPod("job-w0"));
   EXPECT_THAT(Output(), Not(HasSubstr(kube::ControlPlane::kAdminToken)));
+}
+
+TEST_F(SwarmctlOnKubernetesTest, ATokenNamesTheLoadBalancerBeforeHome) {
+  WriteKubeconfigs();
+  EXPECT_EQ(Swarmctl({"satellite", "token", "west", "--context", "admin"}), 2);
+  EXPECT_THAT(Output(), HasSubstr("install it with satellites.enabled=true"));
+  PutHome({{"ip", "203.0.113.9"}});
+  EXPECT_EQ(Swarmctl({"satellite", "token", "west", "--context", "admin"}), 0) << Output();
+  EXPECT_THAT(Output(), HasSubstr("cluster west will dial home at 203.0.113.9:7443\nsj1_"));
 }
 
 }  // namespace
