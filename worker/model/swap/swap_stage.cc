@@ -3,26 +3,18 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
-#include <chrono>
 #include <functional>
 #include <iterator>
 #include <ranges>
 #include <utility>
 
 #include "api/model/boundary.h"
-#include "api/model/memory.h"
-#include "worker/checkpoint/pieces.h"
+#include "worker/model/swap/submitted.h"
 #include "worker/model/task_text.h"
 #include "worker/optim/fixed_point.h"
 
 namespace swarm::model {
 namespace {
-
-/// Before the names of the weights of the version before (Stage::State), and before those of the
-/// exponents of both.
-constexpr const char* kPrevious = "previous.";
-constexpr const char* kScale = "optimizer.scale.";
-constexpr const char* kPreviousScale = "optimizer.previous_scale.";
 
 Status CheckOptions(const StageOptions& options, const Layout& layout) {
   const auto cannot = [](const std::string& what) {
@@ -46,98 +38,6 @@ constexpr std::size_t kLeaving = 2;
 
 /// Tasks whose results are awaited while the next one is submitted: a device works beside the host.
 constexpr std::size_t kBehind = 1;
-
-template <typename T>
-bool IsThere(const std::future<Result<T>>& result) {
-  return result.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
-}
-
-/// What a call is given that takes a Done, and the result that comes.
-template <typename T>
-std::pair<Done<T>, std::future<Result<T>>> Expect() {
-  const auto promise = std::make_shared<std::promise<Result<T>>>();
-  return {[promise](Result<T> result) { promise->set_value(std::move(result)); },
-          promise->get_future()};
-}
-
-/// Tasks that were submitted, in order, and what to do with each when its result is there.
-template <typename Task, typename T>
-class Submitted {
- public:
-  using End = std::function<void(Task, Result<T>)>;
-  /// `most` of them wait while another is submitted.
-  Submitted(std::size_t most, End end) : most_(most), end_(std::move(end)) {}
-
-  void Add(Task task, std::future<Result<T>> result) {
-    waiting_.emplace_back(std::move(task), std::move(result));
-    while (!waiting_.empty() && (waiting_.size() > most_ || IsThere(waiting_.front().second))) {
-      EndFirst();
-    }
-  }
-  void Finish() {
-    while (!waiting_.empty()) EndFirst();
-  }
-
- private:
-  void EndFirst() {
-    auto [task, result] = std::move(waiting_.front());
-    waiting_.pop_front();
-    end_(std::move(task), result.get());
-  }
-
-  const std::size_t most_;
-  const End end_;
-  std::deque<std::pair<Task, std::future<Result<T>>>> waiting_;
-};
-
-/// What the slots of a layout are of: sizes of layers, by their names' numbers.
-StageSizes SizesOf(const Layout& layout, bool tied) {
-  StageSizes sizes;
-  sizes.layers.resize(static_cast<std::size_t>(layout.slice.count));
-  const auto add = [&](const ParameterSlot& slot, std::uint64_t count) {
-    if (slot.name.starts_with(kLayersPrefix)) {
-      const auto layer = std::stoll(slot.name.substr(kLayersPrefix.size()));
-      sizes.layers[static_cast<std::size_t>(layer - layout.slice.first)] += count;
-      return;
-    }
-    const bool embedding = slot.name == kEmbeddingName;
-    if (layout.slice.embedding && embedding) sizes.embedding += count;
-    if (layout.slice.head && (tied || !embedding)) sizes.head += count;
-  };
-  for (const ParameterSlot& slot : layout.slots) add(slot, slot.count);
-  for (const ParameterSlot& slot : layout.frozen) add(slot, api::FrozenAsTrained(slot.count));
-  return sizes;
-}
-
-Result<SwapPlan> Cut(const StageOptions& options, const Layout& layout) {
-  const SwapLimits limits{
-      .memory = options.swap.memory,
-      .parameter_bytes = SegmentBytes(options.precision),
-      .task_bytes = options.swap.task_bytes,
-      .tasks = options.swap.tasks,
-      .pass_bytes = PassBytes(options.accumulation, /*adapters=*/options.lora.rank > 0)};
-  const StageSizes sizes = SizesOf(layout, options.config.tie_word_embeddings);
-  if (options.device != "cpu" || options.streams != nullptr) {
-    // A third one leaves, if there is room for it.
-    SwapLimits three = limits;
-    three.parameter_bytes = limits.parameter_bytes * 3 / 2;
-    if (auto plan = CutIntoSegments(layout.slice, sizes, three); plan.ok()) return plan;
-  }
-  return CutIntoSegments(layout.slice, sizes, limits);
-}
-
-/// Memory for so many floats, with anything in it.
-StateBlock MakeBlock(std::uint64_t count) {
-  const std::shared_ptr<std::byte[]> memory = tier::MakeMemory(count * sizeof(float));
-  return {at::from_blob(
-      memory.get(), {static_cast<std::int64_t>(count)}, [memory](void*) {}, at::kFloat)};
-}
-
-/// Of its numbers from `first` on.
-std::shared_ptr<std::byte[]> MemoryOf(const StateBlock& block, std::uint64_t first) {
-  auto* const memory = reinterpret_cast<std::byte*>(block.floats() + first);
-  return {std::make_shared<at::Tensor>(block.numbers), memory};
-}
 
 }  // namespace
 
@@ -169,27 +69,16 @@ SwapStage::SwapStage(const StageOptions& options, Layout layout, SwapPlan plan,
       layout_(std::move(layout)),
       plan_(std::move(plan)),
       contribution_bits_(optim::ContributionBits(options.microbatches)),
-      device_(std::move(device)),
-      host_(std::move(host)),
       activation_codec_(codec::MakeCodec(options.boundary, codec::Direction::kForward)),
       gradient_codec_(codec::MakeCodec(options.boundary, codec::Direction::kBackward)),
       plain_codec_(codec::MakeCodec({}, codec::Direction::kForward)),
       space_(std::move(tier)),
-      shelf_(space_, gauge_),
+      store_(options_, layout_, space_, gauge_, std::move(device), std::move(host)),
+      segments_(MakeSegments(options, layout_, plan_)),
+      sums_(layout_, options.accumulation, space_),
       scale_levels_(options.accumulation) {
   const std::uint64_t three = 3 * plan_.largest * SegmentBytes(options.precision);
-  leaves_beside_ = on_device() && !exact() && three <= options.swap.memory / 4 * 3;
-  for (const Slice& slice : plan_.segments) segments_.push_back(MakeSegment(slice));
-  for (std::size_t i = 0; i < segments_.size(); ++i) {
-    for (const ParameterSlot& slot : segments_[i].slots) {
-      const bool later =
-          std::any_of(segments_.begin() + static_cast<std::ptrdiff_t>(i) + 1, segments_.end(),
-                      [&](const Segment& other) {
-                        return std::ranges::count(other.slots, slot.name, &ParameterSlot::name) > 0;
-                      });
-      if (later) segments_[i].left.push_back(slot.name);
-    }
-  }
+  leaves_beside_ = store_.on_device() && !exact() && three <= options.swap.memory / 4 * 3;
 }
 
 std::string SwapStage::DescribeMemory() const {
@@ -200,158 +89,18 @@ std::string SwapStage::DescribeMemory() const {
          space_.tier().name();
 }
 
-SwapStage::Segment SwapStage::MakeSegment(const Slice& slice) const {
-  const auto layout = ComputePartLayout(options_.config, options_.stage, options_.stage_count,
-                                        slice, options_.lora);
-  SWARM_CHECK(layout.ok(), layout.status().message());  // the stage's own layout was
-  Segment segment{.slice = slice,
-                  .slots = layout->slots,
-                  .frozen = layout->frozen,
-                  .ranges = {},
-                  .frozen_count = layout->frozen_count,
-                  .parameters = api::FrozenAsTrained(layout->frozen_count),
-                  .left = {}};
-  for (const ParameterGroup& group : layout->groups) {
-    Range range{0, 0, group.count};
-    while (layout_.groups.at(range.group).index != group.index) ++range.group;
-    segment.ranges.push_back(range);
-    segment.parameters += group.count;
-  }
-  for (const ParameterSlot& slot : layout->slots) {
-    const auto whole = std::ranges::find(layout_.slots, slot.name, &ParameterSlot::name);
-    SWARM_CHECK(whole != layout_.slots.end(), slot.name + " is not in the stage");
-    Range& range = segment.ranges[slot.group];
-    if (slot.offset == 0) range.offset = whole->offset;
-    SWARM_CHECK(whole->offset == range.offset + slot.offset, slot.name + " lies elsewhere");
-  }
-  return segment;
-}
-
-template <typename Body>
-void SwapStage::ForSlots(const Range& range, Body body) const {
-  for (std::size_t i = 0; i < layout_.slots.size(); ++i) {
-    const ParameterSlot& slot = layout_.slots[i];
-    if (slot.group != range.group || slot.offset < range.offset ||
-        slot.offset >= range.offset + range.count) {
-      continue;
-    }
-    body(i, slot.offset - range.offset, slot.count);
-  }
-}
-
-Result<std::unique_ptr<Stage>> SwapStage::MakeStage(const Segment& segment, Purpose purpose,
-                                                    StateBlocks given) const {
-  StageOptions options = options_;
-  const bool passes = purpose == Purpose::kPass;
-  options.residency = passes ? api::Residency::kOffload : api::Residency::kResident;
-  if (!passes) options.device = "cpu";  // a device has no room for moments
-  options.part = segment.slice;
-  options.boundary = {};
-  options.updates = !passes;
-  // An update is one of masters.
-  if (purpose == Purpose::kUpdate) options.precision = api::Precision::kFP32;
-  // A pass reads one version, and an update makes one.
-  if (purpose != Purpose::kFill) options.step_mode = api::StepMode::kSync;
-  if (passes) {
-    // A sum of one contribution is that contribution, as floats.
-    options.accumulation = api::Accumulation::kFloat;
-    // A pass computes a segment's forward again anyhow.
-    if (options.recompute == api::Recompute::kFull) options.recompute = api::Recompute::kNone;
-  }
-  DecoderStage::Ways ways = passes ? device_ : host_;
-  ways.given = std::move(given);
-  return MakeDecoderStage(options, std::move(ways));
-}
-
-SwapStage::Coming SwapStage::Bring(const Segment& segment, Purpose purpose,
-                                   const std::string& prefix) const {
-  Coming coming;
-  std::vector<TensorShelf::Place> places;
-  std::vector<StateBlock>& weights = coming.blocks.weights;
-  for (const Range& range : segment.ranges) weights.push_back(MakeBlock(range.count));
-  weights.push_back(MakeBlock(segment.frozen_count));
-  for (const ParameterSlot& slot : segment.frozen) {
-    if (purpose == Purpose::kUpdate) break;  // it does not look at them (Take)
-    places.push_back({slot.name, slot.name, MemoryOf(weights[slot.group], slot.offset)});
-  }
-  for (const ParameterSlot& slot : segment.slots) {
-    places.push_back({slot.name, prefix + slot.name, MemoryOf(weights[slot.group], slot.offset)});
-    if (purpose == Purpose::kPass) continue;
-    for (const char* const field : {kFirstMoments, kSecondMoments}) {
-      const std::string name = field + slot.name;
-      if (!shelf_.Has(name)) continue;  // Muon has no second ones
-      const StateBlock block = MakeBlock(slot.count);
-      places.push_back({name, name, MemoryOf(block, 0)});
-      coming.blocks.moments.emplace(name, block);
-    }
-  }
-  coming.tensors = shelf_.Begin(places);
-  return coming;
-}
-
-Result<std::unique_ptr<Stage>> SwapStage::Take(const Segment& segment, Purpose purpose,
-                                               Version version, Coming coming) const {
-  RETURN_IF_ERROR(coming.tensors->Wait());
-  const StateBlock frozen = coming.blocks.weights.back();
-  ASSIGN_OR_RETURN(std::unique_ptr<Stage> stage,
-                   MakeStage(segment, purpose, std::move(coming.blocks)));
-  const auto find = [&](const std::string& name) -> Result<checkpoint::NamedTensor> {
-    if (purpose != Purpose::kUpdate) return coming.tensors->Find(name);
-    const auto slot = std::ranges::find(segment.frozen, name, &ParameterSlot::name);
-    if (slot == segment.frozen.end()) return coming.tensors->Find(ForUpdate(name));
-    // In its place is anything: an update shows what is frozen to nobody.
-    return checkpoint::NamedTensor{
-        name, checkpoint::ElementType::kF32, slot->shape,
-        Bytes::Wrap(MemoryOf(frozen, slot->offset).get(), slot->count * sizeof(float), nullptr)};
-  };
-  RETURN_IF_ERROR(stage->Load(find, version, /*optimizer=*/purpose == Purpose::kUpdate));
-  return stage;
-}
-
 // ---- the state ----
-
-Status SwapStage::Store(const Segment& segment, const Stage& stage, bool whole, Transit* leaving) {
-  for (const checkpoint::NamedTensor& tensor : stage.State()) {
-    const bool left = std::ranges::any_of(segment.left, [&](const std::string& name) {
-      return tensor.name == name || tensor.name.ends_with("." + name);
-    });
-    const bool frozen = std::ranges::count(segment.frozen, tensor.name, &ParameterSlot::name) > 0;
-    if (!left && (whole || !frozen)) RETURN_IF_ERROR(shelf_.Put(tensor, leaving));
-  }
-  return {};
-}
 
 Version SwapStage::ReadBy(Step step) const {
   return Version(delayed() && step.value > 0 ? step.value - 1 : step.value);
 }
 
-std::optional<std::string> SwapStage::PrefixOf(Version version) const {
+std::optional<SegmentStore::Weights> SwapStage::WeightsOf(Version version) const {
+  using Weights = SegmentStore::Weights;
   if (!held_) return {};
-  if (version == version_) return "";
-  if (version.Next() != version_ || !shelf_.Has(kPrevious + layout_.slots.front().name)) return {};
-  return kPrevious;
-}
-
-void SwapStage::KeepWeights(const Segment& segment) {
-  if (!delayed()) return;
-  for (const ParameterSlot& slot : segment.slots) {
-    const std::string& name = slot.name;
-    if (std::ranges::count(segment.left, name) > 0) continue;
-    shelf_.Keep(name, kPrevious + name);
-    if (exact()) shelf_.Keep(kScale + name, kPreviousScale + name);
-  }
-}
-
-Status SwapStage::FindPieces() {
-  ASSIGN_OR_RETURN(const auto found, checkpoint::FindFirstPieces(State()));
-  std::multimap<std::string, std::uint64_t> first;
-  for (const auto& [name, at] : found) {
-    const bool previous = name.starts_with(kPrevious);
-    // What an update writes is the version before of the next one.
-    first.emplace(previous ? name.substr(std::string_view(kPrevious).size()) : name, at);
-  }
-  shelf_.SetFirstPieces(std::move(first));
-  return {};
+  if (version == version_) return Weights::kNewest;
+  if (version.Next() != version_ || !store_.HasPrevious()) return {};
+  return Weights::kPrevious;
 }
 
 Status SwapStage::Fill(Version version, const std::function<Status(Stage&)>& fill) {
@@ -360,22 +109,22 @@ Status SwapStage::Fill(Version version, const std::function<Status(Stage&)>& fil
   Abandon();
   kept_.clear();
   waiting_.clear();
-  sums_.clear();
+  sums_.Clear();
   scale_levels_.Clear();
   held_ = false;
   version_ = version;
-  shelf_.Clear();
+  store_.Clear();
   std::uint64_t each = SegmentBytes(options_.precision);
   if (delayed()) each += each - 2 * sizeof(float);  // two versions of the weights
   for (const Segment& segment : segments_) {
     const auto held = gauge_.Hold(segment.parameters * each);
-    ASSIGN_OR_RETURN(const auto stage, MakeStage(segment, Purpose::kFill));
+    ASSIGN_OR_RETURN(const auto stage, store_.MakeEmpty(segment));
     RETURN_IF_ERROR(fill(*stage));
     Transit leaving;
-    RETURN_IF_ERROR(Store(segment, *stage, /*whole=*/true, &leaving));
+    RETURN_IF_ERROR(store_.Store(segment, *stage, /*whole=*/true, &leaving));
     RETURN_IF_ERROR(leaving.Wait());
   }
-  RETURN_IF_ERROR(FindPieces());
+  RETURN_IF_ERROR(store_.FindPieces());
   held_ = true;
   return {};
 }
@@ -408,7 +157,7 @@ Status SwapStage::Replace(const checkpoint::TensorLookup& weights) {
       return InvalidArgument(slot.name + " has another shape than the stage's");
     }
     ASSIGN_OR_RETURN(const checkpoint::NamedTensor numbers, checkpoint::ConvertToFloat32(*found));
-    RETURN_IF_ERROR(shelf_.Put(numbers, &leaving));
+    RETURN_IF_ERROR(store_.Put(numbers, &leaving));
   }
   RETURN_IF_ERROR(leaving.Wait());
   held_ = true;
@@ -416,14 +165,14 @@ Status SwapStage::Replace(const checkpoint::TensorLookup& weights) {
 }
 
 std::vector<checkpoint::NamedTensor> SwapStage::State() const {
-  return shelf_.Show(readers_.Enter());
+  return store_.Show(readers_.Enter());
 }
 
 Result<Stage*> SwapStage::Enter(Version version, std::size_t segment,
                                 std::optional<std::size_t> next) {
   const Segment& of = segments_[segment];
-  const std::optional<std::string> prefix = PrefixOf(version);
-  if (!prefix) return NotHeld(version, version_);
+  const std::optional<SegmentStore::Weights> weights = WeightsOf(version);
+  if (!weights) return NotHeld(version, version_);
   if (version != entered_version_) Leave();
   entered_version_ = version;
   if (stage_ == nullptr || entered_ != segment) {
@@ -435,9 +184,10 @@ Result<Stage*> SwapStage::Enter(Version version, std::size_t segment,
       prepared_.reset();
       if (!loading_ || coming_ != segment) {
         loading_.reset();
-        loading_ = Bring(of, Purpose::kPass, *prefix);
+        loading_ = store_.Bring(of, Purpose::kPass, *weights);
       }
-      ASSIGN_OR_RETURN(stage_, Take(of, Purpose::kPass, version, *std::exchange(loading_, {})));
+      ASSIGN_OR_RETURN(stage_,
+                       store_.Take(of, Purpose::kPass, version, *std::exchange(loading_, {})));
     }
     // Weights, one gradient that is fresh and one that leaves.
     stage_held_ = gauge_.Hold(of.parameters * SegmentBytes(options_.precision));
@@ -446,7 +196,7 @@ Result<Stage*> SwapStage::Enter(Version version, std::size_t segment,
   if (next && ((!loading_ && prepared_ == nullptr) || coming_ != *next)) {
     prepared_.reset();
     loading_.reset();
-    loading_ = Bring(segments_[*next], Purpose::kPass, *prefix);
+    loading_ = store_.Bring(segments_[*next], Purpose::kPass, *weights);
     coming_ = *next;
   }
   return stage_.get();
@@ -460,9 +210,9 @@ void SwapStage::Leave() {
 }
 
 void SwapStage::Prepare() {
-  if (!on_device() || !loading_ || !loading_->tensors->IsOver()) return;
-  auto made =
-      Take(segments_[coming_], Purpose::kPass, entered_version_, *std::exchange(loading_, {}));
+  if (!store_.on_device() || !loading_ || !loading_->tensors->IsOver()) return;
+  auto made = store_.Take(segments_[coming_], Purpose::kPass, entered_version_,
+                          *std::exchange(loading_, {}));
   if (made.ok()) prepared_ = *std::move(made);  // if not, Enter tries again and tells why
 }
 
@@ -776,7 +526,7 @@ Status SwapStage::Dismiss(Stage& stage, std::size_t segment, Step step, Leaving*
     for (std::size_t g = 0; g < reads.size(); ++g) {
       ASSIGN_OR_RETURN(const GradientSum sum, reads[g]());
       RETURN_IF_ERROR(
-          TakeGradients(segments_[segment].ranges[g], sum.elements, leaving, contribution));
+          sums_.Take(segments_[segment].ranges[g], sum.elements, &leaving->transit, contribution));
     }
     return {};
   };
@@ -790,31 +540,6 @@ Status SwapStage::Dismiss(Stage& stage, std::size_t segment, Step step, Leaving*
   leaving->stage_held = std::move(stage_held_);
   leaving->read = std::async(std::launch::async, take);
   return {};
-}
-
-Status SwapStage::TakeGradients(const Range& range, const Bytes& elements, Leaving* leaving,
-                                Contribution* contribution) {
-  const auto add = [&](std::size_t slot, const Bytes& part) -> Status {
-    if (exact()) contribution->magnitudes.push_back({slot, LargestOf(FloatsOf(part))});
-    ASSIGN_OR_RETURN(TierSum* const sum, SumFor(layout_.slots[slot], contribution));
-    return sum->Add(layout_.slots[slot].offset, part, &leaving->transit);
-  };
-  Status added;
-  ForSlots(range, [&](std::size_t slot, std::uint64_t first, std::uint64_t count) {
-    if (!added.ok()) return;
-    added = add(slot, elements.Slice(first * sizeof(float), count * sizeof(float)));
-  });
-  return added;
-}
-
-Result<TierSum*> SwapStage::SumFor(const ParameterSlot& slot, Contribution* contribution) {
-  for (TierSum& sum : contribution->sums) {
-    if (sum.group() == slot.group && !(exact() && sum.Holds(slot.offset))) return &sum;
-  }
-  ASSIGN_OR_RETURN(TierSum sum,
-                   TierSum::Make(space_, layout_.slots, slot.group, TierSum::Element::kFloat));
-  contribution->sums.push_back(std::move(sum));
-  return &contribution->sums.back();
 }
 
 void SwapStage::Answer(Passing passing, const Contribution& contribution) {
@@ -853,14 +578,12 @@ void SwapStage::Drop(const TaskKey& key) {
 std::vector<int> SwapStage::ExponentsOf(Step step) const {
   std::vector<int> exponents;
   if (!exact()) return exponents;
-  const Version read = ReadBy(step);
-  SWARM_CHECK(Holds(read), "exponents of step " + std::to_string(step.value) + " at version " +
-                               std::to_string(version_.value));
+  const std::optional<SegmentStore::Weights> weights = WeightsOf(ReadBy(step));
+  SWARM_CHECK(weights, "exponents of step " + std::to_string(step.value) + " at version " +
+                           std::to_string(version_.value));
   for (const ParameterSlot& slot : layout_.slots) {
-    const std::int64_t scale =
-        shelf_.Number((read == version_ ? kScale : kPreviousScale) + slot.name);
-    exponents.push_back(
-        optim::LowerExponent(contribution_bits_, static_cast<int>(scale), scale_levels_.Of(step)));
+    exponents.push_back(optim::LowerExponent(contribution_bits_, store_.Scale(slot.name, *weights),
+                                             scale_levels_.Of(step)));
   }
   return exponents;
 }
@@ -897,9 +620,9 @@ Status SwapStage::AddFolded(Waiting* waiting) {
   }
   waiting->whole = false;
   if (AllFinite(sum.magnitudes)) {
-    RETURN_IF_ERROR(AddContribution(std::move(sum), step));
+    RETURN_IF_ERROR(sums_.Add(std::move(sum), step, ExponentsOf(step)));
   } else {
-    sums_[step].finite = false;
+    sums_.MarkNotFinite(step);
   }
   for (const TaskKey& key : std::exchange(waiting->folded, {})) {
     waiting->tasks.erase(key);
@@ -941,57 +664,8 @@ Status SwapStage::AddAllFolded(Step step) {
   return {};
 }
 
-Status SwapStage::AddContribution(Contribution contribution, Step step) {
-  Sums& of_step = sums_[step];
-  if (!exact() && of_step.groups.empty()) {
-    std::ranges::sort(contribution.sums, {}, &TierSum::group);
-    of_step.groups = std::move(contribution.sums);
-    return {};
-  }
-  ASSIGN_OR_RETURN(Sums* const sums, Open(step));
-  const std::vector<int> exponents = ExponentsOf(step);
-  std::map<std::size_t, float> largest;
-  for (const Magnitude& magnitude : contribution.magnitudes) {
-    float& of_slot = largest[magnitude.slot];
-    of_slot = std::max(of_slot, magnitude.largest);
-  }
-  for (const TierSum& floats : contribution.sums) {
-    TierSum& sum = sums->groups[floats.group()];
-    for (std::size_t i = 0; i < layout_.slots.size(); ++i) {
-      const std::uint64_t offset = layout_.slots[i].offset;
-      if (layout_.slots[i].group != floats.group() || !floats.Holds(offset)) continue;
-      RETURN_IF_ERROR(exact() ? sum.AddQuantized(offset, floats, exponents[i], largest[i])
-                              : sum.Add(offset, floats));
-    }
-  }
-  return {};
-}
-
-Status SwapStage::MakeSums(Sums* sums) {
-  if (!sums->groups.empty()) return {};
-  const auto element = exact() ? TierSum::Element::kInteger : TierSum::Element::kFloat;
-  for (std::size_t g = 0; g < layout_.groups.size(); ++g) {
-    ASSIGN_OR_RETURN(TierSum sum, TierSum::Make(space_, layout_.slots, g, element));
-    sums->groups.push_back(std::move(sum));
-  }
-  return {};
-}
-
-Result<SwapStage::Sums*> SwapStage::Open(Step step) {
-  Sums& sums = sums_[step];
-  RETURN_IF_ERROR(MakeSums(&sums));
-  for (TierSum& sum : sums.groups) {
-    if (!sum.IsShown()) continue;
-    ASSIGN_OR_RETURN(sum, sum.Copy());
-  }
-  return &sums;
-}
-
 Status SwapStage::Absorb(Step step, std::uint64_t group, const Bytes& elements, bool finite) {
-  RETURN_IF_ERROR(CheckSum(elements, layout_.groups.at(group), options_.accumulation));
-  ASSIGN_OR_RETURN(Sums* const sums, Open(step));
-  sums->finite = sums->finite && finite;
-  return sums->groups[group].AddAll(elements.span());
+  return sums_.Absorb(step, group, elements, finite);
 }
 
 GradientSum SwapStage::Accumulator(Step step, std::uint64_t group) {
@@ -1001,32 +675,15 @@ GradientSum SwapStage::Accumulator(Step step, std::uint64_t group) {
 }
 
 std::function<Result<GradientSum>()> SwapStage::BeginAccumulator(Step step, std::uint64_t group) {
-  const auto read = [&]() -> Result<TierSum::Read> {
-    RETURN_IF_ERROR(AddAllFolded(step));
-    Sums& sums = sums_[step];
-    RETURN_IF_ERROR(MakeSums(&sums));
-    return sums.groups.at(group).BeginShow();
-  }();
-  if (!read.ok()) return [status = read.status()]() -> Result<GradientSum> { return status; };
-  const GradientSum of_group = SumOfGroup(group, layout_.slots, options_.accumulation,
-                                          ExponentsOf(step), sums_.at(step).finite);
-  return [of_group, read = *read]() -> Result<GradientSum> {
-    ASSIGN_OR_RETURN(TierSum::Shown shown, read());
-    GradientSum sum = of_group;
-    sum.elements = std::move(shown.elements);
-    sum.piece_digests = std::move(shown.piece_digests);
-    if (!sum.finite) return sum;  // then it has no norms
-    sum.squared_norms = std::move(shown.squared_norms);
-    for (std::size_t i = 0; i < sum.exponents.size(); ++i) {
-      sum.squared_norms[i] = optim::ScaleSquares(sum.squared_norms[i], sum.exponents[i]);
-    }
-    return sum;
-  };
+  if (const Status added = AddAllFolded(step); !added.ok()) {
+    return [added]() -> Result<GradientSum> { return added; };
+  }
+  return sums_.BeginRead(step, group, ExponentsOf(step));
 }
 
 Status SwapStage::SetScaleLevel(Step step, unsigned level) {
   RETURN_IF_ERROR(scale_levels_.Set(step, level));
-  sums_.erase(step);
+  sums_.Erase(step);
   // What was folded into them has gone.
   std::erase_if(waiting_, [&](const auto& entry) {
     const auto& [key, waiting] = entry;
@@ -1041,7 +698,7 @@ Status SwapStage::SetScaleLevel(Step step, unsigned level) {
 void SwapStage::ReleaseStep(Step step) {
   std::erase_if(kept_, [&](const auto& entry) { return entry.first.step == step; });
   std::erase_if(waiting_, [&](const auto& entry) { return entry.first.step == step; });
-  sums_.erase(step);
+  sums_.Erase(step);
   scale_levels_.Forget(step);
 }
 
@@ -1049,27 +706,25 @@ Status SwapStage::Apply(std::span<const Bytes> sums, double clip, double learnin
   if (!held_) return FailedPrecondition("apply: this stage has no weights; load some");
   if (!skip) RETURN_IF_ERROR(CheckSums(sums, layout_.groups, options_.accumulation));
   readers_.AwaitNone();
-  const std::size_t tensors = shelf_.size();
+  const std::size_t tensors = store_.size();
   Leave();  // the memory is the update's
   if (skip) {
-    for (const Segment& segment : segments_) KeepWeights(segment);
+    for (const Segment& segment : segments_) store_.KeepWeights(segment);
   } else {
     held_ = false;
     RETURN_IF_ERROR(Update(sums, clip, learning_rate));
     held_ = true;
   }
   version_ = version_.Next();
-  if (shelf_.size() != tensors) RETURN_IF_ERROR(FindPieces());  // the first with two versions
+  if (store_.size() != tensors)
+    RETURN_IF_ERROR(store_.FindPieces());  // the first with two versions
   DropGraphs();
   return {};
 }
 
 Status SwapStage::Update(std::span<const Bytes> sums, double clip, double learning_rate) {
   const Step step(version_.value);
-  const auto of_step = sums_.find(step);
-  const bool own = of_step != sums_.end() &&
-                   std::ranges::equal(of_step->second.groups, sums, &TierSum::IsShownAs);
-  const Sums* const taken = own ? &of_step->second : nullptr;
+  const std::vector<TierSum>* const own = sums_.ShownAs(step, sums);
   // Of a segment that is updated, or comes, or leaves, with its sums.
   const std::uint64_t each =
       plan_.largest * (SegmentBytes(options_.precision) + ElementBytes(options_.accumulation));
@@ -1077,7 +732,7 @@ Status SwapStage::Update(std::span<const Bytes> sums, double clip, double learni
   const bool leaves_beside = 3 * each <= options_.swap.memory;
   const auto has_slots = [](const Segment& segment) { return !segment.slots.empty(); };
   auto updated = segments_ | std::views::filter(has_slots);
-  Updating next = BeginUpdate(updated.front(), sums, taken);
+  Updating next = BeginUpdate(updated.front(), sums, own);
   std::shared_ptr<const void> leaving_held;
   std::unique_ptr<Stage> leaving_stage;
   Transit leaving;  // waits for it, before the stage goes
@@ -1085,12 +740,13 @@ Status SwapStage::Update(std::span<const Bytes> sums, double clip, double learni
     const Segment& segment = *at;
     const auto begin_next = [&] {
       if (const auto after = std::next(at); after != updated.end()) {
-        next = BeginUpdate(*after, sums, taken);
+        next = BeginUpdate(*after, sums, own);
       }
     };
     Updating now = std::move(next);
     auto held = gauge_.Hold(segment.parameters * SegmentBytes(options_.precision));
-    ASSIGN_OR_RETURN(auto stage, Take(segment, Purpose::kUpdate, version_, std::move(now.state)));
+    ASSIGN_OR_RETURN(auto stage,
+                     store_.Take(segment, Purpose::kUpdate, version_, std::move(now.state)));
     RETURN_IF_ERROR(now.coming.Wait());
     if (beside) begin_next();
     RETURN_IF_ERROR(stage->SetScaleLevel(step, scale_levels_.Of(step)));
@@ -1100,8 +756,8 @@ Status SwapStage::Update(std::span<const Bytes> sums, double clip, double learni
     RETURN_IF_ERROR(leaving.Wait());
     leaving_stage = std::move(stage);
     leaving_held = std::move(held);
-    KeepWeights(segment);
-    RETURN_IF_ERROR(Store(segment, *leaving_stage, /*whole=*/false, &leaving));
+    store_.KeepWeights(segment);
+    RETURN_IF_ERROR(store_.Store(segment, *leaving_stage, /*whole=*/false, &leaving));
     if (leaves_beside) continue;
     RETURN_IF_ERROR(leaving.Wait());
     leaving_stage.reset();
@@ -1110,20 +766,14 @@ Status SwapStage::Update(std::span<const Bytes> sums, double clip, double learni
   return leaving.Wait();
 }
 
-std::string SwapStage::ForUpdate(const std::string& name) const {
-  if (!name.starts_with(kScale)) return name;
-  const std::string read = kPreviousScale + name.substr(std::string_view(kScale).size());
-  return shelf_.Has(read) ? read : name;
-}
-
 SwapStage::Updating SwapStage::BeginUpdate(const Segment& segment, std::span<const Bytes> sums,
-                                           const Sums* own) {
+                                           const std::vector<TierSum>* own) {
   const std::uint64_t element = ElementBytes(options_.accumulation);
   Updating updating;
-  updating.state = Bring(segment, Purpose::kUpdate, "");
-  for (const Range& range : segment.ranges) {
+  updating.state = store_.Bring(segment, Purpose::kUpdate, SegmentStore::Weights::kNewest);
+  for (const Segment::Range& range : segment.ranges) {
     updating.sums.push_back(
-        own ? own->groups[range.group].Bring(range.offset, range.count, &updating.coming)
+        own ? (*own)[range.group].Bring(range.offset, range.count, &updating.coming)
             : sums[range.group].Slice(range.offset * element, range.count * element));
   }
   if (own) updating.held = gauge_.Hold(segment.parameters * element);

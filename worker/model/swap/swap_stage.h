@@ -31,15 +31,15 @@
 #include "worker/codec/codec.h"
 #include "worker/model/collected.h"
 #include "worker/model/decoder/decoder_stage.h"
-#include "worker/model/decoder/state_memory.h"
 #include "worker/model/exact_sums.h"
 #include "worker/model/layout/layout.h"
 #include "worker/model/readers.h"
 #include "worker/model/segments/plan.h"
 #include "worker/model/stage.h"
 #include "worker/model/swap/parcel.h"
-#include "worker/model/swap/tensor_shelf.h"
-#include "worker/model/swap/tier_sum.h"
+#include "worker/model/swap/segment.h"
+#include "worker/model/swap/segment_store.h"
+#include "worker/model/swap/step_sums.h"
 #include "worker/model/swap/transit.h"
 #include "worker/tier/space.h"
 
@@ -98,24 +98,8 @@ class SwapStage final : public Stage {
   std::uint64_t peak_bytes() const { return gauge_.peak(); }
 
  private:
-  /// Where a group of a segment lies in a group of the stage.
-  struct Range {
-    std::size_t group;
-    std::uint64_t offset, count;
-  };
-  struct Segment {
-    Slice slice;
-    std::vector<ParameterSlot> slots, frozen;
-    std::vector<Range> ranges;  ///< by group of the segment
-    std::uint64_t frozen_count = 0;
-    std::uint64_t parameters = 0;   ///< in memory what so many that are trained need
-    std::vector<std::string> left;  ///< parameters that a later segment has, too, and writes
-  };
-  /// Of a segment, on its way to the memory that its stage takes.
-  struct Coming {
-    StateBlocks blocks;
-    std::unique_ptr<TensorShelf::Loading> tensors;
-  };
+  using Purpose = SegmentStore::Purpose;
+
   struct Forwarding {
     TaskKey key;
     Version version;
@@ -142,13 +126,6 @@ class SwapStage final : public Stage {
     Kept kept;
     std::shared_ptr<Parcel> gradient;  ///< of the segment's output
   };
-  /// Gradients of one task, or of those that passed together.
-  struct Contribution {
-    /// Floats, one a group. kExact: two of a group whose parameter two segments have, since the
-    /// gradient of each is rounded by itself.
-    std::vector<TierSum> sums;
-    std::vector<Magnitude> magnitudes;  ///< kExact
-  };
   /// Gradients of a segment, on their way to the tier.
   struct Leaving {
     Transit transit;
@@ -168,38 +145,23 @@ class SwapStage final : public Stage {
     bool whole = false;        ///< there is a sum, of these tasks
     bool IsFolded() const { return folded.size() == tasks.size(); }
   };
-  struct Sums {
-    std::vector<TierSum> groups;  ///< none: nothing was added
-    bool finite = true;
-  };
   /// What an update of a segment needs, on its way.
   struct Updating {
-    Coming state;
+    SegmentStore::Coming state;
     std::vector<Bytes> sums;  ///< by group of the segment
     Transit coming;
     std::shared_ptr<const void> held;
   };
 
   bool exact() const { return options_.accumulation == api::Accumulation::kExact; }
-  /// Segments are computed where the host is not.
-  bool on_device() const { return device_.state != device_.sums; }
   bool delayed() const { return options_.step_mode == api::StepMode::kDelayed; }
   /// docs/protocol.md, rule 1.
   Version ReadBy(Step step) const;
-  /// What the names of a version's weights have before them in the shelf; none: it is not held.
-  std::optional<std::string> PrefixOf(Version version) const;
-  bool Holds(Version version) const { return PrefixOf(version).has_value(); }
-  Segment MakeSegment(const Slice& slice) const;
+  /// Which weights of the store are a version's; none: it is not held.
+  std::optional<SegmentStore::Weights> WeightsOf(Version version) const;
+  bool Holds(Version version) const { return WeightsOf(version).has_value(); }
   /// The first segment that a backward computes: with adapters nothing of an embedding is trained.
   std::size_t first_backward() const { return segments_.front().slots.empty() ? 1 : 0; }
-  enum class Purpose { kPass, kUpdate, kFill };
-  Result<std::unique_ptr<Stage>> MakeStage(const Segment& segment, Purpose purpose,
-                                           StateBlocks given = {}) const;
-  /// Begins to bring what the stage of a segment needs for a purpose, of weights behind a prefix.
-  Coming Bring(const Segment& segment, Purpose purpose, const std::string& prefix) const;
-  /// The stage, when that is there.
-  Result<std::unique_ptr<Stage>> Take(const Segment& segment, Purpose purpose, Version version,
-                                      Coming coming) const;
   /// On a device, the stage of the segment that comes is made as soon as its weights are on the
   /// host: they cross while others are computed with.
   void Prepare();
@@ -207,13 +169,6 @@ class SwapStage final : public Stage {
   Result<Stage*> Enter(Version version, std::size_t segment, std::optional<std::size_t> next);
   /// Nothing of a pass is in memory.
   void Leave();
-  /// Begins to write the state of a segment's stage to the tier, without what is frozen unless that
-  /// is `whole`. The stage must live until `leaving` is over.
-  Status Store(const Segment& segment, const Stage& stage, bool whole, Transit* leaving);
-  /// What the segment writes of the newest version becomes the version before, where one is kept.
-  void KeepWeights(const Segment& segment);
-  /// Of the state as it is: so updates know for which pieces to compute digests.
-  Status FindPieces();
   /// Fills the stage's state by segments: `fill` makes one segment's.
   Status Fill(Version version, const std::function<Status(Stage&)>& fill);
 
@@ -236,9 +191,6 @@ class SwapStage final : public Stage {
   /// The accumulators of a segment's stage begin to leave, when those before them have left.
   Status Dismiss(Stage& stage, std::size_t segment, Step step, Leaving* leaving,
                  Contribution* contribution);
-  /// Adds a group of a segment, in a range of the stage's, to the contribution.
-  Status TakeGradients(const Range& range, const Bytes& elements, Leaving* leaving,
-                       Contribution* contribution);
   /// Answers a task whose gradients wait.
   void Answer(Passing passing, const Contribution& contribution);
   /// The sum of what is folded of `waiting` is added to the step's; the rest goes on waiting.
@@ -250,35 +202,22 @@ class SwapStage final : public Stage {
   std::shared_ptr<Waiting> FindWaiting(const TaskKey& key) const;
   /// kExact: one for each slot.
   std::vector<int> ExponentsOf(Step step) const;
-  Status AddContribution(Contribution contribution, Step step);
-  /// The contribution's sum that takes gradients of the slot.
-  Result<TierSum*> SumFor(const ParameterSlot& slot, Contribution* contribution);
-  /// Zeros, where a step has no sums yet.
-  Status MakeSums(Sums* sums);
-  /// The sums of a step, to be changed: those that others have are left to them.
-  Result<Sums*> Open(Step step);
   /// Makes the next version from sums.
   Status Update(std::span<const Bytes> sums, double clip, double learning_rate);
-  /// What an update takes for the tensor `name`: sums are at the exponents of the version that
-  /// their step has read, and those of the next version follow from them.
-  std::string ForUpdate(const std::string& name) const;
   /// Begins to bring what the update of a segment needs. `own`: sums that are taken from the tier.
-  Updating BeginUpdate(const Segment& segment, std::span<const Bytes> sums, const Sums* own);
-  /// Calls body(slot, first, count) for the slots of a range; `first` counts from its beginning.
-  template <typename Body>
-  void ForSlots(const Range& range, Body body) const;
+  Updating BeginUpdate(const Segment& segment, std::span<const Bytes> sums,
+                       const std::vector<TierSum>* own);
   void DropGraphs();
 
   const StageOptions options_;
   const Layout layout_;
   const SwapPlan plan_;
   const int contribution_bits_;
-  const DecoderStage::Ways device_, host_;
   const std::unique_ptr<codec::Codec> activation_codec_, gradient_codec_, plain_codec_;
   MemoryGauge gauge_;
   tier::Space space_;
-  TensorShelf shelf_;
-  std::vector<Segment> segments_;
+  SegmentStore store_;
+  const std::vector<Segment> segments_;
   bool leaves_beside_ = false;  ///< gradients of a segment leave while another one computes
   Version version_;
   bool held_ = false;  ///< there are weights
@@ -288,7 +227,7 @@ class SwapStage final : public Stage {
   std::deque<Backwarding> backwards_;
   std::map<TaskKey, Kept> kept_;
   std::map<TaskKey, std::shared_ptr<Waiting>> waiting_;
-  std::map<Step, Sums> sums_;
+  StepSums sums_;
   ScaleLevels scale_levels_;
 
   Version entered_version_;  ///< of stage_ and loading_
@@ -296,7 +235,7 @@ class SwapStage final : public Stage {
   std::unique_ptr<Stage> stage_;
   std::shared_ptr<const void> stage_held_;
   std::size_t coming_ = 0;  ///< the segment of loading_
-  std::optional<Coming> loading_;
+  std::optional<SegmentStore::Coming> loading_;
   std::unique_ptr<Stage> prepared_;  ///< of that segment, too; then loading_ has nothing
   Readers readers_;                  ///< of what is in the tier
 };
