@@ -438,7 +438,7 @@ void Coordinator::StartTrainingIfLoaded(Turn& turn) {
   if (!loading_.StartTraining(turn)) return;
   commits_.OnTrainingBegun(turn.now);
   router_.SetReplicas(members_.RoutableReplicas());
-  route_planning_.DrawMesh();
+  route_planning_.ShowRoster();
   joins_.Start(turn);
   turn.advance = true;
 }
@@ -464,7 +464,7 @@ void Coordinator::TakeOverIfComplete(Turn& turn) {
   if (verdict == TakingOver::Verdict::kAdopted) {
     commits_.OnTrainingBegun(turn.now);
     router_.SetReplicas(members_.RoutableReplicas());
-    route_planning_.DrawMesh();
+    route_planning_.ShowRoster();
   }
   admission_.RefuseOtherClasses(turn);
   if (verdict == TakingOver::Verdict::kNothing) return rollbacks_.BeginIfStaffed(turn);

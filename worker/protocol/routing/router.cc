@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <utility>
 
 namespace swarm::protocol {
 namespace {
@@ -69,6 +70,14 @@ void Router::SetShares(Shares shares, Ways::Places places) {
   ways_ = Ways(shares_, places_, wiring_);
 }
 
+void Router::SetRegions(std::map<WorkerId, std::string> regions) {
+  const auto differs = [&](const auto& entry) { return entry.second != regions.begin()->second; };
+  if (std::ranges::none_of(regions, differs)) regions.clear();
+  if (std::exchange(regions_, std::move(regions)) == regions_) return;
+  lanes_are_stale_ = true;
+  lanes_cut_ = 0;
+}
+
 void Router::UpdateLimit(const WorkerId& worker, Load& load) {
   load.limit = std::max(bounds_.least, ComputeInFlightLimit(load.service_seconds, load.stay,
                                                             load.limit_unmeasured, wiring_.size()));
@@ -122,6 +131,7 @@ void Router::CutLanes() {
     stages.push_back(LineUp(wiring));
     for (const Lanes::Stop& stop : stages.back()) loads_.at(stop.worker).in_lanes = stop.rate;
   }
+  if (!regions_.empty()) BringRegionsTogether(regions_, &stages);
   lanes_ = Lanes(stages, fresh_);
   for (const auto& [id, load] : loads_) lanes_.SetOpen(id, load.in_flight < load.limit);
 }

@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "worker/protocol/reachability/broken_pairs.h"
@@ -41,6 +42,9 @@ class Router {
   /// What the lanes would be as shares; empty: not every stage is measured, or the place of
   /// a worker is not known.
   Shares SharesOfLanes(const Ways::Places& places);
+  /// Where the workers are: lanes that are cut from now on lead from region to region as seldom as
+  /// they can. Those that are not among them are in a region without a name.
+  void SetRegions(std::map<WorkerId, std::string> regions);
   /// One of so many routes is plain all the same: so every link stays measured.
   static constexpr std::uint64_t kPlainEvery = 64;
 
@@ -126,7 +130,8 @@ class Router {
   std::vector<Wiring> wiring_;  // per stage
   Shares shares_;
   Ways::Places places_;
-  Ways ways_;    // of the present members
+  Ways ways_;                                // of the present members
+  std::map<WorkerId, std::string> regions_;  // empty: all are in one
   Lanes lanes_;  // of the present members; empty before each stage is measured
   bool lanes_are_stale_ = true;
   std::uint64_t lanes_cut_ = 0;  // at this number of fresh routes

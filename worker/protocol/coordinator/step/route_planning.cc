@@ -63,15 +63,18 @@ void RoutePlanning::OnNewRoster() {
     for (const WorkerId& id : members_.Replicas(StageIndex(s))) places_.insert(PlaceOf(id));
   }
   links_.Keep([&](const WorkerId& id) { return members_.Has(id); }, places_);
-  DrawMesh();
+  ShowRoster();
 }
 
-void RoutePlanning::DrawMesh() {
+void RoutePlanning::ShowRoster() {
   // Of the roster, not of those that get microbatches: it is what workers know.
   std::vector<std::vector<WorkerId>> stages;
+  std::map<WorkerId, std::string> regions;
   for (std::uint64_t s = 0; s < job_.stages(); ++s) {
     stages.push_back(members_.Replicas(StageIndex(s)));
+    for (const WorkerId& id : stages.back()) regions[id] = members_.At(id).member.region;
   }
+  router_.SetRegions(std::move(regions));
   router_.SetMesh(Mesh(stages, job_.options.mesh));
 }
 

@@ -22,8 +22,9 @@ class RoutePlanning {
         router_(*router),
         boundaries_(job->stages() - 1) {}
 
-  /// Training begins: routes go from neighbour to neighbour of the roster as it is.
-  void DrawMesh();
+  /// Training begins: routes go from neighbour to neighbour of the roster as it is, and by its
+  /// regions.
+  void ShowRoster();
   void OnLinks(const WorkerId& from, const Links& links);
   const LinkTable& links() const { return links_; }
   /// Notes how many bytes cross the boundaries.

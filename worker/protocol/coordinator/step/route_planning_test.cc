@@ -47,6 +47,14 @@ TEST_F(RoutePlanningTest, MicrobatchesTakeTheNearLinksOnceTheyAreKnown) {
   EXPECT_GE(CountAcross(), 15) << "one may be plain";
 }
 
+TEST_F(RoutePlanningTest, LanesStayInARegionWithoutAnyReport) {
+  regions_ = {{"a1", "eu"}, {"a2", "us"}, {"b1", "us"}, {"b2", "eu"}};
+  StartTraining({2, 2});
+  CompleteFirstStep();
+  EXPECT_GE(CountAcross(), 14) << "all lanes go across; the first routes are plain";
+  EXPECT_FALSE(Happened("RoutesPlanned"));
+}
+
 TEST_F(RoutePlanningTest, WhoWaitedForOthersCountsWithWhatItTookItself) {
   StartTraining({2, 2});
   CompleteFirstStep();

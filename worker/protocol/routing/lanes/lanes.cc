@@ -1,6 +1,8 @@
 #include "worker/protocol/routing/lanes/lanes.h"
 
 #include <algorithm>
+#include <cmath>
+#include <deque>
 #include <utility>
 
 #include "worker/protocol/grid/reduce_grid.h"
@@ -12,7 +14,89 @@ namespace {
 /// count as one.
 constexpr double kTolerance = 0.05;
 
+/// A part of a stage's line, and the region of the worker whose it is.
+struct Stretch {
+  double begin, end;
+  std::string region;
+};
+using Line = std::vector<Stretch>;
+using Stop = Lanes::Stop;
+using RegionOf = std::function<std::string(const WorkerId&)>;
+
+Line LineOf(const std::vector<Stop>& stage, const RegionOf& region_of) {
+  double all = 0, at = 0;
+  for (const Stop& stop : stage) all += stop.rate;
+  Line line;
+  for (const Stop& stop : stage) {
+    const double begin = at;
+    at += stop.rate / all;
+    line.push_back({begin, at, region_of(stop.worker)});
+  }
+  return line;
+}
+
+/// How much of the line each region has between the two ends.
+std::map<std::string, double> Between(const Line& line, double begin, double end) {
+  std::map<std::string, double> lengths;
+  auto at = std::ranges::upper_bound(line, begin, {}, &Stretch::end);
+  for (; at != line.end() && at->begin < end; ++at) {
+    lengths[at->region] += std::min(at->end, end) - std::max(at->begin, begin);
+  }
+  return lengths;
+}
+
+/// Fills the places [first, first + stops.size()) of `to`, each as long as the others, from `begin`
+/// of the line on, beside the stage before.
+void FillPlaces(const std::vector<Stop>& stops, double begin, double length, const Line& before,
+                const RegionOf& region_of, std::vector<Stop>* to) {
+  std::map<std::string, std::deque<Stop>> left;
+  for (const Stop& stop : stops) left[region_of(stop.worker)].push_back(stop);
+  // What each region has left, less what the line before has of it from here on.
+  std::map<std::string, double> surplus;
+  for (const auto& [region, of_region] : left) {
+    surplus[region] = static_cast<double>(of_region.size()) * length;
+  }
+  const double end = begin + static_cast<double>(stops.size()) * length;
+  for (const auto& [region, part] : Between(before, begin, end)) surplus[region] -= part;
+  for (std::size_t i = 0; i < stops.size(); ++i) {
+    const double from = begin + static_cast<double>(i) * length;
+    auto here = Between(before, from, from + length);
+    const auto best = std::ranges::max_element(left, {}, [&](const auto& entry) {
+      // Rounding makes no difference between regions.
+      return std::pair(std::round(here[entry.first] / length * 1e6),
+                       std::round(surplus[entry.first] / length * 1e6));
+    });
+    for (const auto& [region, part] : here) surplus[region] += part;
+    surplus[best->first] -= length;
+    to->push_back(std::move(best->second.front()));
+    best->second.pop_front();
+    if (best->second.empty()) left.erase(best);
+  }
+}
+
 }  // namespace
+
+void BringRegionsTogether(const std::map<WorkerId, std::string>& regions,
+                          std::vector<std::vector<Stop>>* stages) {
+  const RegionOf region_of = [&](const WorkerId& id) {
+    const auto found = regions.find(id);
+    return found == regions.end() ? std::string() : found->second;
+  };
+  for (std::size_t s = 1; s < stages->size(); ++s) {
+    const Line before = LineOf((*stages)[s - 1], region_of);
+    double all = 0, at = 0;
+    for (const Stop& stop : (*stages)[s]) all += stop.rate;
+    std::vector<Stop> placed;
+    for (auto begin = (*stages)[s].begin(); begin != (*stages)[s].end();) {
+      const auto end = std::find_if((*stages)[s].begin(), (*stages)[s].end(),
+                                    [&](const Stop& stop) { return stop.rate < begin->rate; });
+      FillPlaces({begin, end}, at, begin->rate / all, before, region_of, &placed);
+      at += static_cast<double>(end - begin) * begin->rate / all;
+      begin = end;
+    }
+    (*stages)[s] = std::move(placed);
+  }
+}
 
 std::vector<WorkerId> SeatInLanes(std::vector<WorkerId> workers) {
   return SeatParticipants(std::move(workers), /*rows=*/2);

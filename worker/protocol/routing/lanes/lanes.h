@@ -4,8 +4,8 @@
 // another without work. Workers that stay on a lane get their microbatches as evenly as the lane
 // begins them.
 //
-// The workers of each stage divide a line of length 1, in order, each as much as its rate. A lane is
-// a part of the line without an end of a worker's part inside. So equal stages of equal workers
+// The workers of each stage divide a line of length 1, in order, each as much as its rate. A lane
+// is a part of the line without an end of a worker's part inside. So equal stages of equal workers
 // have a lane for each seat, and others at most as many lanes as workers. Deterministic. Pure.
 #pragma once
 
@@ -15,6 +15,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -31,10 +32,10 @@ class Lanes {
   using Route = std::vector<WorkerId>;
 
   Lanes() = default;
-  /// `stages`: the workers of each, in their order. A stage without workers leaves no lanes. A worker much
-  /// slower than the others of its stage may have none. The lane at `first`, modulo their number,
-  /// is due first, and those behind it follow: lanes that are cut often all have their turn. Costs
-  /// O(n log n), and a step for each stage of each lane.
+  /// `stages`: the workers of each, in their order. A stage without workers leaves no lanes. A
+  /// worker much slower than the others of its stage may have none. The lane at `first`, modulo
+  /// their number, is due first, and those behind it follow: lanes that are cut often all have
+  /// their turn. Costs O(n log n), and a step for each stage of each lane.
   explicit Lanes(const std::vector<std::vector<Stop>>& stages, std::uint64_t first = 0);
 
   bool empty() const { return lanes_.empty(); }
@@ -69,5 +70,14 @@ class Lanes {
 /// The workers of a stage by seat: a function of the names, of which a worker that comes or goes
 /// changes little (SeatParticipants).
 std::vector<WorkerId> SeatInLanes(std::vector<WorkerId> workers);
+
+/// Lets workers of equal rates, which stand side by side in their stage, change places, so that as
+/// much of each boundary as their rates allow is within a region: every worker of a stage but the
+/// first stands, if it can, where the stage before has workers of its region. What has no such
+/// place stands where it takes none from others. All keep their places if they are in one region;
+/// those that `regions` does not have are in a region without a name. Costs O(n R) for n workers in
+/// R regions.
+void BringRegionsTogether(const std::map<WorkerId, std::string>& regions,
+                          std::vector<std::vector<Lanes::Stop>>* stages);
 
 }  // namespace swarm::protocol

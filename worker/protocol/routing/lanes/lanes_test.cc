@@ -57,6 +57,70 @@ TEST(LanesTest, LanesThatAreCutOftenAllHaveTheirTurn) {
   EXPECT_EQ(count[Route{WorkerId("a2")}], 10);
 }
 
+/// Names that begin with their region.
+std::map<WorkerId, std::string> RegionsOf(const std::vector<std::vector<Lanes::Stop>>& stages) {
+  std::map<WorkerId, std::string> regions;
+  for (const auto& stage : stages) {
+    for (const Lanes::Stop& stop : stage) {
+      regions[stop.worker] = stop.worker.value.substr(0, stop.worker.value.find('-'));
+    }
+  }
+  return regions;
+}
+
+std::vector<Lanes::Stop> StageIn(const std::string& name, const std::vector<std::string>& regions,
+                                 double rate = 1) {
+  std::vector<Lanes::Stop> stage;
+  for (const std::string& region : regions) {
+    stage.push_back({WorkerId(region + "-" + name + std::to_string(stage.size())), rate});
+  }
+  return stage;
+}
+
+/// The share of the microbatches that change regions at each boundary, all added.
+double Crossing(const std::vector<std::vector<Lanes::Stop>>& stages) {
+  const auto regions = RegionsOf(stages);
+  double crossing = 0;
+  for (const auto& [route, share] : Lanes(stages).All()) {
+    for (std::size_t s = 1; s < route.size(); ++s) {
+      crossing += regions.at(route[s - 1]) == regions.at(route[s]) ? 0 : share;
+    }
+  }
+  return crossing;
+}
+
+TEST(LanesTest, LanesStayInARegionWhereTheStagesHaveAsManyWorkersThere) {
+  std::vector stages{StageIn("a", {"eu", "us", "us", "asia"}),
+                     StageIn("b", {"us", "asia", "eu", "us"}),
+                     StageIn("c", {"asia", "us", "us", "eu"})};
+  EXPECT_GT(Crossing(stages), 0);
+  BringRegionsTogether(RegionsOf(stages), &stages);
+  EXPECT_DOUBLE_EQ(Crossing(stages), 0);
+  EXPECT_EQ(stages[0][0].worker, WorkerId("eu-a0")) << "the first stage stands as it stood";
+}
+
+TEST(LanesTest, WhatCannotStayTakesNoPlaceFromWhatCan) {
+  std::vector stages{StageIn("a", {"eu", "asia", "us", "asia"}),
+                     StageIn("b", {"us", "africa", "africa", "eu"})};
+  BringRegionsTogether(RegionsOf(stages), &stages);
+  EXPECT_DOUBLE_EQ(Crossing(stages), 0.5) << "of asia and africa";
+}
+
+TEST(LanesTest, UnequalStagesCrossRegionsAsSeldomAsTheirSharesAllow) {
+  std::vector stages{StageIn("a", {"us", "eu", "us"}),
+                     StageIn("b", {"eu", "us", "us", "us", "eu", "us"})};
+  BringRegionsTogether(RegionsOf(stages), &stages);
+  EXPECT_NEAR(Crossing(stages), 0, 1e-9);
+}
+
+TEST(LanesTest, FastStillMeetsFastWhereverTheyAre) {
+  std::vector stages{StageIn("a", {"eu"}, 2), StageIn("b", {"us"}, 2)};
+  stages[0].push_back({WorkerId("us-a1"), 1});
+  stages[1].push_back({WorkerId("eu-b1"), 1});
+  BringRegionsTogether(RegionsOf(stages), &stages);
+  EXPECT_EQ(stages[1][0].worker, WorkerId("us-b0"));
+}
+
 TEST(LanesTest, EachWorkerGetsAsMuchAsItsRate) {
   Lanes lanes({StageOf("a", {3, 1}), StageOf("b", {1, 1, 2})});
   const std::map<Route, int> count = Draw(lanes, 4000);
