@@ -12,7 +12,6 @@ the second run the same workers serve the same stages, say no region and nothing
 and sums are flat. The least is what CrossingBytes (worker/protocol/balance/regions.h) says of that placement. Exits
 with 1 if the first run's bytes are above it by more than --above, or not below those of the second run.
 """
-import argparse
 import json
 import pathlib
 import sys
@@ -105,17 +104,9 @@ def show(name, parts, yardstick):
 
 
 def parse_arguments():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", type=pathlib.Path, default=wan.ROOT / "build" / "release")
-    parser.add_argument("--rate", type=float, default=200, help="Mb/s between two regions")
-    parser.add_argument("--rtt", type=float, default=80, help="ms between two regions")
-    parser.add_argument("--milliseconds", type=float, default=60, help="of a microbatch at a worker")
-    parser.add_argument("--bytes", type=int, default=250_000, help="of a microbatch at the boundary, each way")
+    parser = wan.command_line(__doc__, rate=200, rtt=80, milliseconds=60, boundary_bytes=250_000)
     parser.add_argument("--parameters", type=int, default=1 << 20, help="floats that a stage sums")
-    parser.add_argument("--microbatches", type=int, default=64, help="a step")
-    parser.add_argument("--steps", type=int, default=10, help="of a run, and two before them")
     parser.add_argument("--above", type=float, default=0.05, help="the part that a run may have above the least")
-    parser.add_argument("--patience", type=int, default=240, help="seconds for a run")
     options = parser.parse_args()
     options.stages, options.tokens = STAGES, 64
     return options

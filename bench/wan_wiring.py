@@ -7,7 +7,6 @@ Two stages of two workers in two regions; in each region one stage has the fast 
 as fast. Links within a region have 1 Gb/s and 1 ms, between regions those of the arguments. Compute is timed and bytes
 are real, as in goodput.py. Both runs use the same programs; in the plain one the workers say nothing of their links.
 """
-import argparse
 import json
 import pathlib
 import tempfile
@@ -68,16 +67,8 @@ def measure(options, plain):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", type=pathlib.Path, default=wan.ROOT / "build" / "release")
-    parser.add_argument("--rate", type=float, default=40, help="Mb/s between the regions")
-    parser.add_argument("--rtt", type=float, default=100, help="ms between the regions")
-    parser.add_argument("--milliseconds", type=float, default=64, help="of a microbatch at a fast device")
-    parser.add_argument("--bytes", type=int, default=1_000_000, help="of a microbatch at the boundary, each way")
-    parser.add_argument("--microbatches", type=int, default=64, help="a step")
-    parser.add_argument("--steps", type=int, default=10, help="of a run, and two before them")
+    parser = wan.command_line(__doc__, rate=40, rtt=100, milliseconds=64, boundary_bytes=1_000_000)
     parser.add_argument("--counted", type=int, default=6, help="the last steps of a run, which count")
-    parser.add_argument("--patience", type=int, default=240, help="seconds for a run")
     options = parser.parse_args()
     wan.sandboxed()
     options.folder = sandbox.Sandbox.current().folder

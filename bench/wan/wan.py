@@ -8,6 +8,7 @@
 Everything lives in the sandbox's namespaces and its temporary folder. When the program ends, in any way, the
 kernel ends all processes in the sandbox, and so removes the namespaces and their devices.
 """
+import argparse
 import contextlib
 import json
 import os
@@ -56,6 +57,22 @@ def uniform(nodes, rate, rtt, loss=0):
     """A topology in which all links are equal: Mb/s (0: unlimited), round trip in ms."""
     return {"nodes": [{"name": name, "region": name} for name in nodes],
             "links": [{"between": ["*", "*"], "rateMbps": rate, "oneWayMs": rtt / 2, "loss": loss}]}
+
+
+def command_line(description, rate, rtt, milliseconds, boundary_bytes):
+    """A parser with the options of a benchmark that trains one job between regions with timed workers, and these
+    defaults."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release")
+    parser.add_argument("--rate", type=float, default=rate, help="Mb/s between two regions")
+    parser.add_argument("--rtt", type=float, default=rtt, help="ms between two regions")
+    parser.add_argument("--milliseconds", type=float, default=milliseconds,
+                        help="of a microbatch at a worker, the fastest if they differ")
+    parser.add_argument("--bytes", type=int, default=boundary_bytes, help="of a microbatch at the boundary, each way")
+    parser.add_argument("--microbatches", type=int, default=64, help="a step")
+    parser.add_argument("--steps", type=int, default=10, help="of a run, and two before them")
+    parser.add_argument("--patience", type=int, default=240, help="seconds for a run")
+    return parser
 
 
 class Wan:
