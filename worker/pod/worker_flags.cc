@@ -16,11 +16,11 @@ std::string WithPort(const std::string& address, std::size_t more) {
   return address.substr(0, colon + 1) + std::to_string(port + more);
 }
 
-/// HOST:PORT/NAME: the gateway takes a number before the name for ports behind the pod's first.
+/// The gateway takes a number before the name for ports behind the pod's first.
 std::string BehindGateway(const std::string& gateway, std::size_t index) {
-  const std::size_t slash = gateway.find('/');
-  if (slash == gateway.npos || index == 0) return gateway;
-  return gateway.substr(0, slash + 1) + std::to_string(index) + "." + gateway.substr(slash + 1);
+  if (gateway.empty() || index == 0) return gateway;
+  const protocol::Address way = *ParseGateway(gateway);  // it was checked
+  return way.dial + "/" + std::to_string(index) + "." + way.tls_server_name;
 }
 
 }  // namespace
