@@ -238,9 +238,8 @@ class Operator {
             {flags_.satellites_listen,
              {lease_namespace_, satellite::kHomeSecret},
              leader_term,
-             [this](const satellite::Caller& caller, const enrol::ProveRequest& request) {
-               return controller_->Prove(caller, request);
-             }},
+             [this](const satellite::Caller& caller, const enrol::ProveRequest& request,
+                    enrol::Proved done) { controller_->Prove(caller, request, std::move(done)); }},
             *client_, kube::SystemTiming(),
             [this](const std::string& cluster, std::shared_ptr<kube::HttpTransport> transport,
                    std::function<bool()> reachable) {

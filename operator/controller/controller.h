@@ -51,8 +51,8 @@ class Controller {
   /// From now on the pods of other clusters that are created prove themselves where `find` says.
   void ProveAt(FindProofPlace find) { clusters_.ProveAt(std::move(find)); }
   /// As enrol::Prove.
-  Result<enrol::ProveReply> Prove(const enrol::Caller& caller, const enrol::ProveRequest& request) {
-    return proofs_.Prove(caller, request);
+  void Prove(const enrol::Caller& caller, const enrol::ProveRequest& request, enrol::Proved done) {
+    proofs_.Prove(caller, request, std::move(done));
   }
   /// Wakes the jobs that have pools or pods in a cluster that has come or gone since the last call.
   /// Call it every few seconds, from one thread.

@@ -4,23 +4,13 @@
 #include <gmock/gmock.h>
 
 #include <atomic>
-#include <fstream>
-#include <sstream>
 #include <thread>
 
-#include "api/format/yaml.h"
 #include "base/files.h"
 #include "base/identity/authority.h"
 #include "base/identity/request.h"
-#include "base/identity/trust.h"
 #include "base/testing/temporary_folder.h"
-#include "operator/controller/controller.h"
-#include "operator/controller/testing/cluster_under_test.h"
-#include "operator/kube/testing/api_server_under_test.h"
-#include "operator/names/names.h"
-#include "operator/satellite/home.h"
-#include "operator/satellite/satellite.h"
-#include "worker/enrol/token.h"
+#include "operator/controller/testing/two_clusters_under_test.h"
 #include "worker/prove/keeper.h"
 
 namespace swarm::controller {
@@ -30,13 +20,10 @@ using kube::resources::Pods;
 using kube::resources::Secrets;
 using kube::resources::SwarmJobs;
 using nlohmann::json;
-using std::chrono::seconds;
 using testing::Contains;
 using testing::HasSubstr;
-using testing::IsEmpty;
 using testing::Not;
 
-const kube::Resource kDefinitions{"apiextensions.k8s.io", "v1", "customresourcedefinitions", false};
 const kube::Resource kAccounts{"", "v1", "serviceaccounts"};
 /// A subresource: what is created there is the request, and the answer has the token.
 const kube::Resource kTokens{"", "v1", "serviceaccounts/worker/token"};
@@ -44,127 +31,26 @@ const std::string kSpec = R"({"workers": {"replicas": 3, "pools": [
     {"name": "here", "maxReplicas": 1}, {"name": "there", "cluster": "west"}],
     "template": {"spec": {"serviceAccountName": "worker"}}}})";
 
-bool Await(const std::function<bool()>& condition) {
-  for (int tries = 0; tries < 1200; ++tries) {
-    if (condition()) return true;
-    kube::SystemTiming().Sleep(std::chrono::milliseconds(50), {});
-  }
-  return false;
-}
-
-class ProofRealApiTest : public kube::ApiServerUnderTest {
+class ProofRealApiTest : public TwoClustersUnderTest {
  protected:
-  static void SetUpTestSuite() {
-    ApiServerUnderTest::SetUpTestSuite();
-    if (!plane_) return;
-    auto plane = kube::ControlPlane::Start(Binaries());
-    ASSERT_TRUE(plane.ok()) << plane.status().ToString();
-    west_plane_ = *std::move(plane);
-  }
-  static void TearDownTestSuite() {
-    west_plane_.reset();
-    ApiServerUnderTest::TearDownTestSuite();
-  }
-
   void SetUp() override {
-    ApiServerUnderTest::SetUp();
+    TwoClustersUnderTest::SetUp();
     if (HasFatalFailure() || IsSkipped()) return;
-    std::ostringstream text;
-    text << std::ifstream(SWARM_SOURCE_DIR "/crds/swarmjob.yaml").rdbuf();
-    const auto definition = api::YamlToJson(text.str());
-    ASSERT_TRUE(definition.ok());
-    ASSERT_TRUE(client_->Apply(kDefinitions, *definition).ok());
-    ASSERT_TRUE(Await([&] { return client_->List(SwarmJobs(), {.ns = ns_}).ok(); }));
-    west_ =
-        kube::MakeRestClient(west_plane_->transport(), Admin(), {}, kube::SystemTiming(), nullptr);
-    const json made{{"apiVersion", "v1"}, {"kind", "Namespace"}, {"metadata", {{"name", ns_}}}};
-    ASSERT_TRUE(west_->Create(kube::resources::Namespaces(), made).ok());
     const json account{{"apiVersion", "v1"},
                        {"kind", "ServiceAccount"},
                        {"metadata", {{"name", "worker"}, {"namespace", ns_}}}};
     for (kube::Client* client : {client_.get(), west_.get()}) {
       ASSERT_TRUE(client->Create(kAccounts, account).ok());
     }
-    StartHome();
-    StartSatellite();
+    RunSatellite({.token = TokenFor("west"),
+                  .secret = {},
+                  .namespaces = {},
+                  .sweep = {},
+                  .pods_prove = true});
     ASSERT_TRUE(client_->Create(SwarmJobs(), JobUnderTest(kSpec, {ns_, "tiny"})).ok());
     ASSERT_TRUE(Await([&] { return There().size() == 2; }));
   }
-  void TearDown() override {
-    satellite_.request_stop();
-    if (satellite_.joinable()) satellite_.join();
-    if (controller_) controller_->ProveAt(nullptr);
-    home_.reset();
-    controller_.reset();
-  }
 
-  static std::shared_ptr<kube::Credentials> Admin() {
-    return kube::FixedToken(kube::ControlPlane::kAdminToken);
-  }
-
-  void StartHome() {
-    ControllerOptions options;
-    options.informers.namespaces = {ns_};
-    options.reconcilers = 2;
-    options.pods.worker_image = "worker:1";
-    options.instance = "test";
-    controller_.emplace(*client_, options, trainers_.connect(), kube::SystemTiming());
-    controller_->Start();
-    controller_->Lead(1);
-    auto opened = satellite::Home::Open(
-        {"127.0.0.1:0",
-         {ns_, satellite::kHomeSecret},
-         1,
-         [this](const enrol::Caller& caller, const enrol::ProveRequest& request) {
-           return controller_->Prove(caller, request);
-         }},
-        *client_, kube::SystemTiming(),
-        [this](const std::string& cluster, std::shared_ptr<kube::HttpTransport> transport,
-               std::function<bool()> reachable) {
-          controller_->AddCluster(cluster,
-                                  kube::MakeRestClient(std::move(transport), nullptr, {},
-                                                       kube::SystemTiming(), nullptr),
-                                  std::move(reachable));
-        });
-    ASSERT_TRUE(opened.ok()) << opened.status().ToString();
-    home_ = *std::move(opened);
-    controller_->ProveAt(
-        [this](const std::string& cluster) { return home_->ProofPlaceOf(cluster); });
-  }
-
-  void StartSatellite() {
-    const kube::ObjectName account{ns_, satellite::kHomeSecret};
-    const Status changed =
-        satellite::ChangeAccount(*client_, account, [&](satellite::Account* change) {
-          change->tokens["5f"] = {identity::Sha256("sesame"), "west",
-                                  std::chrono::system_clock::now() + seconds(600)};
-          return Status();
-        });
-    ASSERT_TRUE(changed.ok()) << changed.ToString();
-    const auto read = client_->Get(Secrets(), account);
-    ASSERT_TRUE(read.ok());
-    const std::string authority = satellite::TextIn(**read, satellite::kAuthorityCertificate);
-    const std::string token =
-        enrol::ToText({home_->address(), *identity::Fingerprint(authority, "ca"), "5f", "sesame"});
-    satellite_ = std::jthread([this, token](std::stop_token stop) {
-      (void)satellite::RunSatellite({.token = token,
-                                     .secret = {ns_, "swarm-satellite"},
-                                     .namespaces = {ns_},
-                                     .pods_prove = true},
-                                    {*west_, west_plane_->transport(), Admin()},
-                                    kube::SystemTiming(), &metrics_, stop);
-    });
-  }
-
-  std::vector<std::string> NamesIn(kube::Client& client, const kube::Resource& resource) {
-    std::vector<std::string> names;
-    const auto found = client.List(resource, {.ns = ns_});
-    EXPECT_TRUE(found.ok()) << found.status().ToString();
-    if (!found.ok()) return names;
-    for (const auto& each : found->Unpack()) names.push_back(kube::NameOf(*each).name);
-    return names;
-  }
-  std::vector<std::string> There() { return NamesIn(*west_, Pods()); }
   json PodThere(const std::string& name) {
     const auto pod = west_->Get(Pods(), {ns_, name});
     EXPECT_TRUE(pod.ok()) << pod.status().ToString();
@@ -213,9 +99,8 @@ class ProofRealApiTest : public kube::ApiServerUnderTest {
                                   const std::string& token) {
     const enrol::ProofPlace place = PlaceOf(pod);
     Result<enrol::ProveReply> reply = NotFound("not asked yet");
-    const auto asked = identity::MakeRequest("x");
     Await([&] {
-      reply = prove::AskAt(place)({token, JobUid(), place.cluster, worker, asked->request});
+      reply = prove::AskAt(place)({token, JobUid(), place.cluster, worker, request_.request});
       return reply.status().code() != StatusCode::kNotFound &&
              reply.status().code() != StatusCode::kUnavailable &&
              reply.status().code() != StatusCode::kResourceExhausted;
@@ -233,18 +118,12 @@ class ProofRealApiTest : public kube::ApiServerUnderTest {
     return notes;
   }
 
-  static inline std::unique_ptr<kube::ControlPlane> west_plane_;
+  const identity::KeyAndRequest request_ = *identity::MakeRequest("x");
   TemporaryFolder folder_;
-  std::unique_ptr<kube::Client> west_;
-  TrainersUnderTest trainers_;
-  std::optional<Controller> controller_;
-  std::unique_ptr<satellite::Home> home_;
-  satellite::SatelliteMetrics metrics_;
-  std::jthread satellite_;
 };
 
 TEST_F(ProofRealApiTest, AWorkerThereMakesItsKeyAndProvesWhichPodItIs) {
-  const std::string name = There().front();
+  const std::string name = *There().begin();
   const json pod = PodThere(name);
   enrol::ProofPlace place = PlaceOf(pod);
   EXPECT_EQ(place.cluster, "west");
@@ -272,17 +151,17 @@ TEST_F(ProofRealApiTest, AWorkerThereMakesItsKeyAndProvesWhichPodItIs) {
 }
 
 TEST_F(ProofRealApiTest, APodThatAsksForAnotherIdentityIsRefusedAndTheJobTellsOfIt) {
-  const std::vector<std::string> pods = There();
-  const json pod = PodThere(pods[0]);
-  const auto reply = Prove(pod, pods[1], TokenOf(*west_, pod, Audience()));
+  const std::string own = *There().begin(), other = *There().rbegin();
+  const json pod = PodThere(own);
+  const auto reply = Prove(pod, other, TokenOf(*west_, pod, Audience()));
   EXPECT_EQ(reply.status().code(), StatusCode::kPermissionDenied) << reply.status().ToString();
-  EXPECT_THAT(reply.status().message(), HasSubstr("is that of the pod " + pods[0]));
+  EXPECT_THAT(reply.status().message(), HasSubstr("is that of the pod " + own));
   EXPECT_TRUE(Await([&] { return !EventsOf("IdentityRefused").empty(); }));
-  EXPECT_THAT(EventsOf("IdentityRefused"), Contains(HasSubstr(pods[1])));
+  EXPECT_THAT(EventsOf("IdentityRefused"), Contains(HasSubstr(other)));
 }
 
 TEST_F(ProofRealApiTest, NoOtherTokenIsAProof) {
-  const std::string name = There().front();
+  const std::string name = *There().begin();
   const json pod = PodThere(name);
   const auto refused = [&](const std::string& token) {
     const auto reply = Prove(pod, name, token);
@@ -316,7 +195,7 @@ TEST_F(ProofRealApiTest, PodsThatBeginAtOnceHoldUpNeitherEachOtherNorTheirSatell
 }
 
 TEST_F(ProofRealApiTest, ATokenOfAPodThatIsGoneIsGoodForNothing) {
-  const std::string name = There().front();
+  const std::string name = *There().begin();
   const json pod = PodThere(name);
   const std::string token = TokenOf(*west_, pod, Audience());
   ASSERT_TRUE(Prove(pod, name, token).ok());

@@ -13,40 +13,65 @@
 namespace swarm::controller {
 namespace {
 
-/// Each holds a thread of gRPC, which has as few as two, and needs another one for the satellite's
-/// answer. Pods that are turned away come again.
-constexpr std::size_t kReviewsMax = 1;
-
 /// Can be created alone: a question, whose answer is the object that the server returns.
 kube::Resource TokenReviews() { return {"authentication.k8s.io", "v1", "tokenreviews", false}; }
 
 }  // namespace
 
-Result<enrol::ProveReply> Proofs::Prove(const enrol::Caller& caller,
-                                        const enrol::ProveRequest& request) {
-  // Many pods may share one address, that of a router: one that fails does not stop the others.
-  const std::string source = caller.address + " as " + request.worker;
+void Proofs::Prove(const enrol::Caller& caller, const enrol::ProveRequest& request,
+                   enrol::Proved done) {
+  const Asking asking{caller, request, caller.address + " as " + request.worker};
+  if (const auto question = Consider(asking); !question.ok()) return done(question.status());
   {
     const std::lock_guard lock(mutex_);
-    RETURN_IF_ERROR(failures_.Admit(source, parts_.timing.Now()));
+    // Else its failures would count only when many of its questions have cost something.
+    if (!asking_.insert(asking.source).second) {
+      return done(ResourceExhausted(asking.source + " waits for an answer; try again later"));
+    }
   }
-  ASSIGN_OR_RETURN(const Question question, Look(request));
+  const auto end = [this, source = asking.source, done](Result<enrol::ProveReply> reply) {
+    {
+      const std::lock_guard lock(mutex_);
+      asking_.erase(source);
+    }
+    done(std::move(reply));
+  };
+  const Status posted = turns_.Post(request.cluster, [this, asking, end](const Status& turn) {
+    end(turn.ok() ? Judge(asking) : turn);
+  });
+  if (!posted.ok()) end(posted);
+}
+
+Result<Proofs::Question> Proofs::Consider(const Asking& asking) {
+  {
+    const std::lock_guard lock(mutex_);
+    RETURN_IF_ERROR(failures_.Admit(asking.source, parts_.timing.Now()));
+  }
+  ASSIGN_OR_RETURN(Question question, Look(asking.request));
   const auto allowed = plan::FindProver(question.asked, question.proving);
   if (allowed.status().code() == StatusCode::kNotFound) return allowed.status();
-  if (!allowed.ok()) return Refuse(question, source, allowed.status());
+  if (!allowed.ok()) return Refuse(question, asking.source, allowed.status());
+  return question;
+}
+
+Result<enrol::ProveReply> Proofs::Judge(const Asking& asking) {
+  const enrol::ProveRequest& request = asking.request;
+  // Again: the pod may have ended while it waited.
+  ASSIGN_OR_RETURN(const Question question, Consider(asking));
   ASSIGN_OR_RETURN(const plan::TokenReviewed reviewed, Review(question, request.token));
   const Status judged = plan::JudgeProof(question.asked, question.proving, reviewed,
                                          enrol::ProofAudience(question.proving.uid));
-  if (!judged.ok()) return Refuse(question, source, judged);
+  if (!judged.ok()) return Refuse(question, asking.source, judged);
   auto signed_pair = parts_.secrets.Sign(question.proving.uid, request.request, request.worker,
                                          identity::WorkerUri(question.proving.uid, request.worker),
                                          enrol::kProofValidity);
   if (signed_pair.status().code() == StatusCode::kInvalidArgument) {
-    return Refuse(question, source, signed_pair.status());
+    return Refuse(question, asking.source, signed_pair.status());
   }
   RETURN_IF_ERROR(signed_pair.status());
   LOG_INFO("{}: {} of cluster {} at {} has proved which pod it is",
-           kube::NameOf(*question.job).ToString(), request.worker, request.cluster, caller.address);
+           kube::NameOf(*question.job).ToString(), request.worker, request.cluster,
+           asking.caller.address);
   return enrol::ProveReply{signed_pair->certificate, signed_pair->authority, enrol::kProofValidity};
 }
 
@@ -79,19 +104,8 @@ Result<plan::TokenReviewed> Proofs::Review(const Question& question, const std::
   if (!question.cluster->reachable()) {
     return Unavailable("the satellite of the cluster " + name + " is away; try again later");
   }
-  {
-    const std::lock_guard lock(mutex_);
-    if (reviews_ >= kReviewsMax) {
-      return ResourceExhausted("too many pods prove themselves at once; try again later");
-    }
-    ++reviews_;
-  }
   const auto answer = question.cluster->client().Create(
       TokenReviews(), objects::BuildTokenReview(token, enrol::ProofAudience(question.proving.uid)));
-  {
-    const std::lock_guard lock(mutex_);
-    --reviews_;
-  }
   if (answer.ok()) return objects::ReadTokenReview(**answer);
   // That the API server refuses the question says nothing of the pod.
   LOG_WARN(

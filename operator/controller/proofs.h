@@ -2,18 +2,19 @@
 // cluster whose the token is, and decides by plan::JudgeProof.
 #pragma once
 
-#include <cstddef>
 #include <mutex>
+#include <set>
 #include <string>
 
 #include "operator/controller/clusters.h"
 #include "operator/controller/job_secrets.h"
+#include "operator/controller/turns.h"
 #include "operator/kube/leader/events.h"
 #include "operator/kube/timing/timing.h"
 #include "operator/kube/watch/store.h"
 #include "operator/plan/proof.h"
 #include "worker/enrol/failures.h"
-#include "worker/enrol/service/messages.h"
+#include "worker/enrol/service/prove.h"
 
 namespace swarm::controller {
 
@@ -30,10 +31,17 @@ class Proofs {
   /// `parts` outlive this.
   explicit Proofs(const Parts& parts) : parts_(parts) {}
 
-  /// As enrol::Prove. Waits for the API server of the pod's cluster.
-  Result<enrol::ProveReply> Prove(const enrol::Caller& caller, const enrol::ProveRequest& request);
+  /// As enrol::Prove. Several pods of a cluster are judged at once, the others in the order in
+  /// which they have come; no cluster waits for another.
+  void Prove(const enrol::Caller& caller, const enrol::ProveRequest& request, enrol::Proved done);
 
  private:
+  struct Asking {
+    enrol::Caller caller;
+    enrol::ProveRequest request;
+    /// Many pods may share one address, that of a router: one that fails does not stop the others.
+    std::string source;
+  };
   /// A request that home may ask an API server about.
   struct Question {
     kube::Object job;
@@ -41,14 +49,19 @@ class Proofs {
     plan::ProofAsked asked;
     Cluster* cluster = nullptr;
   };
+  /// Whether the pod may ask at all, as home knows it now.
+  Result<Question> Consider(const Asking& asking);
   Result<Question> Look(const enrol::ProveRequest& request) const;
+  /// Waits for the API server of the pod's cluster.
+  Result<enrol::ProveReply> Judge(const Asking& asking);
   Result<plan::TokenReviewed> Review(const Question& question, const std::string& token);
   Status Refuse(const Question& question, const std::string& source, const Status& why);
 
   const Parts parts_;
   std::mutex mutex_;
   enrol::Failures failures_{enrol::FailureLimits()};  // guarded
-  std::size_t reviews_ = 0;                           // guarded: that are under way
+  std::set<std::string> asking_;                      // guarded: sources that wait for an answer
+  Turns turns_;                                       // last: its threads use the others
 };
 
 }  // namespace swarm::controller

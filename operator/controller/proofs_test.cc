@@ -5,7 +5,8 @@
 #include <gmock/gmock.h>
 
 #include <atomic>
-#include <mutex>
+#include <future>
+#include <memory>
 
 #include "base/identity/authority.h"
 #include "base/identity/pem.h"
@@ -35,9 +36,9 @@ class ProofsTest : public testing::Test {
  protected:
   ProofsTest() {
     west_->SetHook([this](const FakeApiServer::Call& call) { return Judge(call); });
-    controller_.ProveAt([this](const std::string& cluster) {
-      return proves_ ? std::optional(enrol::ProofPlace{"home:7443", "ab12", cluster, ""})
-                     : std::nullopt;
+    controller_.ProveAt([this](const std::string& cluster) -> std::optional<enrol::ProofPlace> {
+      if (!proves_) return std::nullopt;
+      return enrol::ProofPlace{"home:7443", "ab12", cluster, ""};
     });
     controller_.Start();
     controller_.Lead(1);
@@ -85,7 +86,14 @@ class ProofsTest : public testing::Test {
     return names;
   }
   Result<enrol::ProveReply> Once(const std::string& worker, const std::string& token) {
-    return controller_.Prove({"10.0.0.7", {}}, {token, uid_, "west", worker, request_.request});
+    return Ask({token, uid_, "west", worker, request_.request}).get();
+  }
+  std::future<Result<enrol::ProveReply>> Ask(const enrol::ProveRequest& request) {
+    const auto reply = std::make_shared<std::promise<Result<enrol::ProveReply>>>();
+    controller_.Prove({"10.0.0.7", {}}, request, [reply](Result<enrol::ProveReply> came) {
+      reply->set_value(std::move(came));
+    });
+    return reply->get_future();
   }
   /// Again while home has not seen the pod or the job's authority yet.
   Result<enrol::ProveReply> Prove(const std::string& worker, const std::string& token) {
@@ -161,15 +169,10 @@ TEST_F(ProofsTest, WhoFailsTenTimesInAMinuteWaitsAndCostsTheApiServerNothingThen
 TEST_F(ProofsTest, NamesThatHomeDoesNotKnowCostTheApiServerNothing) {
   Submit();
   EXPECT_EQ(Once("tiny-w99", "forged").status().code(), StatusCode::kNotFound);
-  EXPECT_EQ(controller_.Prove({"10.0.0.7", {}}, {"forged", "no-job", "west", "tiny-w1", ""})
-                .status()
-                .code(),
+  EXPECT_EQ(Ask({"forged", "no-job", "west", "tiny-w1", ""}).get().status().code(),
             StatusCode::kNotFound);
-  EXPECT_EQ(
-      controller_.Prove({"10.0.0.7", {}}, {std::string(20'000, 'x'), uid_, "west", "tiny-w1", ""})
-          .status()
-          .code(),
-      StatusCode::kInvalidArgument);
+  EXPECT_EQ(Ask({std::string(20'000, 'x'), uid_, "west", "tiny-w1", ""}).get().status().code(),
+            StatusCode::kInvalidArgument);
   EXPECT_EQ(Reviews(), 0u);
 }
 
@@ -187,6 +190,43 @@ TEST_F(ProofsTest, AnApiServerThatJudgesNothingIsNoRefusalOfThePod) {
   judges_ = reachable_ = true;
   EXPECT_TRUE(Once(worker, TokenOf(worker)).ok());
   EXPECT_THAT(Refusals(), IsEmpty());
+}
+
+TEST_F(ProofsTest, ASatelliteThatDoesNotAnswerHoldsUpNoOtherAndNoPodAsksTwiceAtOnce) {
+  const auto east = std::make_shared<FakeApiServer>();
+  std::promise<void> answers;
+  east->SetHook([answer = answers.get_future().share()](
+                    const FakeApiServer::Call& call) -> std::optional<kube::HttpResponse> {
+    if (call.plural != "tokenreviews") return std::nullopt;
+    answer.wait();
+    return Refusal(403, "Forbidden", "no right to create tokenreviews");
+  });
+  controller_.AddCluster("east", MakeClientUnderTest(east, stop_.get_token()), [] { return true; });
+  cluster_.Submit(R"({"workers": {"replicas": 8, "pools": [
+      {"name": "slow", "cluster": "east", "maxReplicas": 6},
+      {"name": "there", "cluster": "west", "maxReplicas": 2}]}})");
+  ASSERT_TRUE(east->Await([&] { return east->All(Pods()).size() == 6; }));
+  ASSERT_TRUE(west_->Await([&] { return west_->All(Pods()).size() == 2; }));
+  uid_ = kube::UidOf(cluster_.job());
+  std::vector<std::future<Result<enrol::ProveReply>>> waiting;
+  std::string slow;
+  for (const json& pod : east->All(Pods())) {
+    slow = kube::NameOf(pod).name;
+    const enrol::ProveRequest asked{slow + " 7", uid_, "east", slow, request_.request};
+    // Home may not have seen the pod yet.
+    ASSERT_TRUE(east->Await([&] {
+      waiting.push_back(Ask(asked));
+      const bool waits =
+          waiting.back().wait_for(std::chrono::seconds(0)) == std::future_status::timeout;
+      if (!waits) waiting.pop_back();
+      return waits;
+    }));
+  }
+  EXPECT_EQ(Ask({slow + " 7", uid_, "east", slow, request_.request}).get().status().code(),
+            StatusCode::kResourceExhausted);
+  for (const std::string& worker : There()) EXPECT_TRUE(Prove(worker, TokenOf(worker)).ok());
+  answers.set_value();
+  for (auto& reply : waiting) EXPECT_EQ(reply.get().status().code(), StatusCode::kUnavailable);
 }
 
 TEST_F(ProofsTest, AfterItsPodIsGoneATokenIsGoodForNothing) {

@@ -4,21 +4,12 @@
 
 #include <algorithm>
 #include <atomic>
-#include <fstream>
-#include <sstream>
-#include <thread>
 
-#include "api/format/yaml.h"
 #include "base/identity/trust.h"
-#include "operator/controller/controller.h"
-#include "operator/controller/testing/cluster_under_test.h"
-#include "operator/kube/testing/api_server_under_test.h"
+#include "operator/controller/testing/two_clusters_under_test.h"
 #include "operator/kube/testing/fake_timing.h"
 #include "operator/names/names.h"
-#include "operator/satellite/home.h"
-#include "operator/satellite/satellite.h"
 #include "operator/satellite/wire/guest.h"
-#include "worker/enrol/token.h"
 
 namespace swarm::controller {
 namespace {
@@ -26,13 +17,11 @@ namespace {
 using kube::resources::Pods;
 using kube::resources::SwarmJobs;
 using nlohmann::json;
-using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::UnorderedElementsAre;
 
-const kube::Resource kDefinitions{"apiextensions.k8s.io", "v1", "customresourcedefinitions", false};
 const std::string kTwoPools = R"({"workers": {"replicas": 4, "pools": [
     {"name": "here", "maxReplicas": 2}, {"name": "there", "cluster": "west"}]}})";
 
@@ -54,109 +43,12 @@ class HastyTiming final : public kube::Timing {
   std::atomic<std::int64_t> ahead_ = 0;  // seconds
 };
 
-class SatelliteRealApiTest : public kube::ApiServerUnderTest {
+class SatelliteRealApiTest : public TwoClustersUnderTest {
  protected:
-  static void SetUpTestSuite() {
-    ApiServerUnderTest::SetUpTestSuite();
-    if (!plane_) return;
-    auto plane = kube::ControlPlane::Start(Binaries());
-    ASSERT_TRUE(plane.ok()) << plane.status().ToString();
-    west_plane_ = *std::move(plane);
-  }
-  static void TearDownTestSuite() {
-    west_plane_.reset();
-    ApiServerUnderTest::TearDownTestSuite();
-  }
-
-  void SetUp() override {
-    ApiServerUnderTest::SetUp();
-    if (HasFatalFailure() || IsSkipped()) return;
-    std::ostringstream text;
-    text << std::ifstream(SWARM_SOURCE_DIR "/crds/swarmjob.yaml").rdbuf();
-    const auto definition = api::YamlToJson(text.str());
-    ASSERT_TRUE(definition.ok());
-    ASSERT_TRUE(client_->Apply(kDefinitions, *definition).ok());
-    ASSERT_TRUE(Await([&] { return client_->List(SwarmJobs(), {.ns = ns_}).ok(); }));
-    west_ =
-        kube::MakeRestClient(west_plane_->transport(), Admin(), {}, kube::SystemTiming(), nullptr);
-    const json made{{"apiVersion", "v1"}, {"kind", "Namespace"}, {"metadata", {{"name", ns_}}}};
-    ASSERT_TRUE(west_->Create(kube::resources::Namespaces(), made).ok());
-    StartHome(1);
-  }
-  void TearDown() override {
-    StopSatellite();
-    StopHome();
-  }
-
-  static std::shared_ptr<kube::Credentials> Admin() {
-    return kube::FixedToken(kube::ControlPlane::kAdminToken);
-  }
-
-  void StartHome(std::uint64_t term) {
-    ControllerOptions options;
-    options.informers.namespaces = {ns_};
-    options.reconcilers = 2;
-    options.pods.worker_image = "worker:1";
-    options.instance = "test";
-    controller_.emplace(*client_, options, trainers_.connect(), kube::SystemTiming());
-    controller_->Start();
-    controller_->Lead(term);
-    auto opened = satellite::Home::Open(
-        {address_.empty() ? "127.0.0.1:0" : address_, {ns_, satellite::kHomeSecret}, term},
-        *client_, kube::SystemTiming(),
-        [this](const std::string& cluster, std::shared_ptr<kube::HttpTransport> transport,
-               std::function<bool()> reachable) {
-          controller_->AddCluster(cluster,
-                                  kube::MakeRestClient(std::move(transport), nullptr, {},
-                                                       kube::SystemTiming(), nullptr),
-                                  std::move(reachable));
-        });
-    ASSERT_TRUE(opened.ok()) << opened.status().ToString();
-    home_ = *std::move(opened);
-    address_ = home_->address();
-  }
-  void StopHome() {
-    home_.reset();
-    controller_.reset();
-  }
-
-  /// A token for a cluster, as `swarmctl satellite token` makes it.
-  std::string TokenFor(const std::string& cluster) {
-    const std::string secret = "sesame";
-    const kube::ObjectName account{ns_, satellite::kHomeSecret};
-    const Status changed =
-        satellite::ChangeAccount(*client_, account, [&](satellite::Account* change) {
-          change->tokens["5f"] = {identity::Sha256(secret), cluster,
-                                  std::chrono::system_clock::now() + seconds(600)};
-          return Status();
-        });
-    EXPECT_TRUE(changed.ok()) << changed.ToString();
-    const auto read = client_->Get(kube::resources::Secrets(), account);
-    EXPECT_TRUE(read.ok());
-    const std::string authority = satellite::TextIn(**read, satellite::kAuthorityCertificate);
-    return enrol::ToText({address_, *identity::Fingerprint(authority, "ca"), "5f", secret});
-  }
-
   void StartSatellite(const std::string& token,
                       const satellite::SweepOptions& sweep = {.settle = seconds(0)},
                       kube::Timing& timing = kube::SystemTiming()) {
-    satellite_ = std::jthread([this, token, sweep, &timing](std::stop_token stop) {
-      satellite_ended_ = satellite::RunSatellite(
-          {.token = token, .secret = {ns_, "swarm-satellite"}, .namespaces = {ns_}, .sweep = sweep},
-          {*west_, west_plane_->transport(), Admin()}, timing, &metrics_, stop);
-    });
-  }
-  void StopSatellite() {
-    satellite_.request_stop();
-    if (satellite_.joinable()) satellite_.join();
-  }
-
-  static bool Await(const std::function<bool()>& condition) {
-    for (int tries = 0; tries < 1200; ++tries) {
-      if (condition()) return true;
-      kube::SystemTiming().Sleep(milliseconds(50), {});
-    }
-    return false;
+    RunSatellite({.token = token, .secret = {}, .namespaces = {}, .sweep = sweep}, timing);
   }
   void Submit(const std::string& spec = kTwoPools) {
     const auto made = client_->Create(SwarmJobs(), JobUnderTest(spec, {ns_, "tiny"}));
@@ -166,16 +58,6 @@ class SatelliteRealApiTest : public kube::ApiServerUnderTest {
     const auto job = client_->Get(SwarmJobs(), {ns_, "tiny"});
     return job.ok() ? **job : json();
   }
-  std::set<std::string> NamesIn(kube::Client& client, const kube::Resource& resource) {
-    std::set<std::string> names;
-    const auto found = client.List(resource, {.ns = ns_});
-    EXPECT_TRUE(found.ok()) << found.status().ToString();
-    if (!found.ok()) return names;
-    for (const auto& each : found->Unpack()) names.insert(kube::NameOf(*each).name);
-    return names;
-  }
-  std::set<std::string> Here() { return NamesIn(*client_, Pods()); }
-  std::set<std::string> There() { return NamesIn(*west_, Pods()); }
   void Run(kube::Client& client, const std::string& pod, const std::string& ip) {
     const auto changed = client.Patch(Pods(), {ns_, pod}, kube::PatchType::kMerge,
                                       {{"status",
@@ -213,16 +95,6 @@ class SatelliteRealApiTest : public kube::ApiServerUnderTest {
     const auto slice = west_->Get(kube::resources::EndpointSlices(), {ns_, "tiny-trainer"});
     return slice.ok() ? kube::TextAt(**slice, "/endpoints/0/addresses/0") : "";
   }
-
-  static inline std::unique_ptr<kube::ControlPlane> west_plane_;
-  std::unique_ptr<kube::Client> west_;
-  TrainersUnderTest trainers_;
-  std::optional<Controller> controller_;
-  std::string address_;
-  std::unique_ptr<satellite::Home> home_;
-  satellite::SatelliteMetrics metrics_;
-  Status satellite_ended_;
-  std::jthread satellite_;
 };
 
 TEST_F(SatelliteRealApiTest, AJobGetsWorkersInBothClustersAndWhatTheyNeedThere) {

@@ -157,9 +157,10 @@ class OperatorUnderTest {
 
  private:
   /// As the API server of one word.
-  static Result<enrol::ProveReply> Judge(const enrol::Caller&, const enrol::ProveRequest& request) {
-    if (request.token != "sesame") return PermissionDenied("another pod's token");
-    return enrol::ProveReply{"certificate", "authority", std::chrono::hours(1)};
+  static void Judge(const enrol::Caller&, const enrol::ProveRequest& request,
+                    const enrol::Proved& done) {
+    if (request.token != "sesame") return done(PermissionDenied("another pod's token"));
+    done(enrol::ProveReply{"certificate", "authority", std::chrono::hours(1)});
   }
   static satellite::Account TheAccount() {
     return {.tokens = {{"5f",

@@ -279,8 +279,8 @@ class HomeDoor::Service final : public grpc::CallbackGenericService {
     const Caller caller = enrol::CallerOf(*context);
     if (method == service + "Serve") return Serve(context, caller);
     if (method == enrol::kProveMethod && prove_) {
-      return enrol::AnswerOnce([this, caller](const std::string& text) {
-        return enrol::AnswerProve(prove_, caller, text);
+      return enrol::AnswerLater([this, caller](const std::string& text, enrol::Answered done) {
+        enrol::AnswerProve(prove_, caller, text, std::move(done));
       });
     }
     return enrol::AnswerOnce(

@@ -195,12 +195,14 @@ class ProofDoor {
  public:
   ProofDoor(const JobAuthority& signer, const JobAuthority& named)
       : signer_(signer), named_(named) {
-    auto door = HomeDoor::Start({"127.0.0.1:0", operators_.pair().certificate,
-                                 *operators_.Issue("home", identity::HomeUri("1")), 7,
-                                 [this](const Caller& caller, const enrol::ProveRequest& request) {
-                                   return Sign(caller, request);
-                                 }},
-                                &reception_);
+    auto door = HomeDoor::Start(
+        {"127.0.0.1:0", operators_.pair().certificate,
+         *operators_.Issue("home", identity::HomeUri("1")), 7,
+         [this](const Caller& from, const enrol::ProveRequest& request, const enrol::Proved& done) {
+           // As home: on a thread that may wait.
+           judge_ = std::jthread([=, this] { done(Sign(from, request)); });
+         }},
+        &reception_);
     SWARM_CHECK(door.ok(), door.status().ToString());
     door_ = *std::move(door);
   }
@@ -227,6 +229,7 @@ class ProofDoor {
   const JobAuthority &signer_, &named_;
   const JobAuthority operators_ = identity::MadeAuthority("1");
   OpenReception reception_{operators_};
+  std::jthread judge_;
   std::unique_ptr<HomeDoor> door_;  // last: calls the others
 };
 

@@ -21,7 +21,7 @@ std::string AddressOf(std::string peer) {
 
 class Question final : public grpc::ServerGenericBidiReactor {
  public:
-  explicit Question(Answer answer) : answer_(std::move(answer)) { StartRead(&bytes_); }
+  explicit Question(Ask ask) : ask_(std::move(ask)) { StartRead(&bytes_); }
 
   void OnReadDone(bool ok) override {
     if (!ok) return Finish(net::ToGrpc(InvalidArgument("there is no request")));
@@ -29,15 +29,18 @@ class Question final : public grpc::ServerGenericBidiReactor {
     if (bytes_.Length() > kMessageBytesMax) {
       return Finish(net::ToGrpc(ResourceExhausted("the request is too large")));
     }
-    const Result<std::string> answer = answer_(TextOf(bytes_));
-    if (!answer.ok()) return Finish(net::ToGrpc(answer.status()));
-    bytes_ = BytesOf(*answer);
-    StartWriteAndFinish(&bytes_, grpc::WriteOptions(), grpc::Status::OK);
+    ask_(TextOf(bytes_), [this](const Result<std::string>& answer) { End(answer); });
   }
   void OnDone() override { delete this; }
 
  private:
-  const Answer answer_;
+  void End(const Result<std::string>& answer) {
+    if (!answer.ok()) return Finish(net::ToGrpc(answer.status()));
+    bytes_ = BytesOf(*answer);
+    StartWriteAndFinish(&bytes_, grpc::WriteOptions(), grpc::Status::OK);
+  }
+
+  const Ask ask_;
   grpc::ByteBuffer bytes_;
 };
 
@@ -53,7 +56,12 @@ Caller CallerOf(const grpc::GenericCallbackServerContext& context) {
 }
 
 grpc::ServerGenericBidiReactor* AnswerOnce(Answer answer) {
-  return new Question(std::move(answer));
+  return AnswerLater(
+      [answer = std::move(answer)](const std::string& question, const Answered& done) {
+        done(answer(question));
+      });
 }
+
+grpc::ServerGenericBidiReactor* AnswerLater(Ask ask) { return new Question(std::move(ask)); }
 
 }  // namespace swarm::enrol

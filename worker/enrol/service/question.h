@@ -21,4 +21,12 @@ using Answer = std::function<Result<std::string>(const std::string& question)>;
 /// what it returns. Deletes itself then. `answer` runs on a thread of gRPC.
 grpc::ServerGenericBidiReactor* AnswerOnce(Answer answer);
 
+/// Takes the encoded answer. Is called once, on any thread.
+using Answered = std::function<void(Result<std::string> answer)>;
+/// Returns without waiting for what would hold up a thread of gRPC, of which there are few.
+using Ask = std::function<void(const std::string& question, Answered done)>;
+
+/// As AnswerOnce, for an answer that may come later.
+grpc::ServerGenericBidiReactor* AnswerLater(Ask ask);
+
 }  // namespace swarm::enrol
