@@ -68,10 +68,15 @@ std::uint64_t UsableProcessors() {
   return std::max<std::uint64_t>(1, static_cast<std::uint64_t>(usable));
 }
 
-void RunWithShortSpins(char** argv) {
+bool AskForShortSpins() {
   constexpr const char* kVariable = "GOMP_SPINCOUNT";
-  if (std::getenv(kVariable) != nullptr || std::getenv("OMP_WAIT_POLICY") != nullptr) return;
+  if (std::getenv(kVariable) != nullptr || std::getenv("OMP_WAIT_POLICY") != nullptr) return false;
   ::setenv(kVariable, "1000", 0);
+  return true;
+}
+
+void RunWithShortSpins(char** argv) {
+  if (!AskForShortSpins()) return;
   ::execv("/proc/self/exe", argv);  // if that fails, it is slower beside others
 }
 

@@ -17,10 +17,14 @@ std::uint64_t UsableProcessors();
 /// cpu.cfs_quota_us (version 1). Nothing: there is no quota.
 std::optional<double> FindProcessorQuota(const std::filesystem::path& root, std::string_view group);
 
-/// Makes waiting OpenMP threads sleep soon, by GOMP_SPINCOUNT, unless the environment says
-/// otherwise. libgomp lets them spin for milliseconds, which takes the processor from whoever has
-/// work. It reads the variable before main begins, so this starts the program again (once). Call it
-/// first in main, with its argv.
+/// Makes waiting OpenMP threads sleep soon, by GOMP_SPINCOUNT, in the programs that this one
+/// starts. libgomp lets them spin for milliseconds, which takes the processor from whoever has
+/// work. False: the environment says how they wait, and stays as it is. Call it before there are
+/// threads.
+bool AskForShortSpins();
+
+/// The same for this program. libgomp reads the variable before main begins, so this starts the
+/// program again (once). Call it first in main, with its argv.
 void RunWithShortSpins(char** argv);
 
 }  // namespace swarm

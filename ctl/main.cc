@@ -1,4 +1,5 @@
-// swarmctl, the program for users of SwarmJob. The only unit of ctl that includes CLI11.
+// swarmctl, the program for users of SwarmJob. It starts without libtorch, and hands over the
+// commands that compute to swarmctl-compute (ctl/model/main.cc).
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
@@ -20,13 +21,11 @@
 #include "ctl/enrol/run_home.h"
 #include "ctl/enrol/token_command.h"
 #include "ctl/exit_codes.h"
-#include "ctl/model/evaluate_command.h"
-#include "ctl/model/export_command.h"
-#include "ctl/model/generate_command.h"
-#include "ctl/model/probe_command.h"
-#include "ctl/model/tokenize_command.h"
-#include "ctl/model/train_command.h"
-#include "ctl/model/validate_command.h"
+#include "ctl/hand_over.h"
+#include "ctl/inputs/tokenize_command.h"
+#include "ctl/inputs/validate_command.h"
+#include "ctl/manifest_flags.h"
+#include "ctl/model/command_line.h"
 #include "ctl/plan/link_rates.h"
 #include "ctl/plan/plan_command.h"
 #include "ctl/profile/profile_command.h"
@@ -39,47 +38,6 @@
 
 namespace swarm::ctl {
 namespace {
-
-void AddManifest(CLI::App* command, std::string* manifest, std::vector<std::string>* overrides) {
-  command
-      ->add_option("-f,--filename,manifest", *manifest,
-                   "File with the SwarmJob in YAML; - is standard input")
-      ->required();
-  command
-      ->add_option("--set", *overrides,
-                   "Override a field, for example --set training.maxSteps=100; may be repeated")
-      ->expected(1)
-      ->take_all();
-}
-
-void AddModel(CLI::App* command, std::string* model) {
-  command
-      ->add_option(
-          "--from,--checkpoint", *model,
-          "Path or uri (s3://, file://) of the model: the --out folder of a run, a folder of"
-          " checkpoints (the newest is used), one checkpoint, or a Hugging Face folder")
-      ->required();
-}
-
-void AddTokenizer(CLI::App* command, std::string* tokenizer) {
-  command->add_option(
-      "--tokenizer", *tokenizer,
-      "Uri of a tokenizer.json, of a folder with one or of a SentencePiece model, or byte (default:"
-      " the tokenizer of the checkpoint or of the model's folder; byte for a vocabulary of 256)");
-}
-
-void AddThreads(CLI::App* command, int* threads) {
-  command
-      ->add_option("--threads", *threads,
-                   "Compute threads (default: one for each core; fewer for a small model)")
-      ->check(CLI::Range(1, 1024));
-}
-
-void AddDevice(CLI::App* command, std::string* device) {
-  command->add_option("--device", *device, "cpu or cuda:N")
-      ->check([](const std::string& name) { return CheckDevice(name).message(); })
-      ->capture_default_str();
-}
 
 CLI::App* AddValidate(CLI::App& app, ValidateOptions* options) {
   CLI::App* command = app.add_subcommand("validate", "Check a manifest and start nothing");
@@ -283,110 +241,6 @@ TokenCommands AddToken(CLI::App& app, TokenOptions* options) {
   return {create, list, revoke};
 }
 
-CLI::App* AddTrain(CLI::App& app, TrainOptions* options) {
-  CLI::App* command =
-      app.add_subcommand("train", "Train a job in this process, without workers and network");
-  AddManifest(command, &options->manifest, &options->overrides);
-  command->add_option("--out", options->out, "Folder of the run (default: out/NAME)");
-  AddThreads(command, &options->threads);
-  AddDevice(command, &options->device);
-  command->add_flag("--resume", options->resume, "Continue from the newest checkpoint");
-  command->add_flag("--json", options->json,
-                    "Print a JSON object for each step, and a summary at the end");
-  return command;
-}
-
-CLI::App* AddEvaluate(CLI::App& app, EvaluateOptions* options) {
-  CLI::App* command = app.add_subcommand(
-      "evaluate", "Print how well a model predicts a text, or answers questions");
-  AddModel(command, &options->model);
-  AddTokenizer(command, &options->tokenizer);
-  CLI::Option_group* what = command->add_option_group("what");
-  what->add_option(
-      "--data", options->data,
-      "Text (.txt), JSON lines (.jsonl), Parquet (.parquet) or token ids (.bin): a file, a folder"
-      " of them or a pattern");
-  using api::DataFormat;
-  command
-      ->add_option("--format", options->format,
-                   "What JSON lines are: Text, PromptCompletion or Chat (default: as in training)")
-      ->transform(CLI::CheckedTransformer(
-          std::map<std::string, DataFormat>{{"Text", DataFormat::kText},
-                                            {"PromptCompletion", DataFormat::kPromptCompletion},
-                                            {"Chat", DataFormat::kChat}}));
-  what->add_option("--choices", options->choices,
-                   "JSON lines of questions: {\"context\": TEXT, \"choices\": [TEXT, ...],"
-                   " \"answer\": INDEX}");
-  what->require_option(1);
-  command
-      ->add_option("--sequence-length", options->sequence_length,
-                   "Tokens of a sequence (default: as in training)")
-      ->check(CLI::PositiveNumber);
-  command
-      ->add_option("--sequences", options->sequences,
-                   "Number of sequences or questions, from the beginning (default: all)")
-      ->check(CLI::PositiveNumber);
-  AddThreads(command, &options->threads);
-  AddDevice(command, &options->device);
-  command->add_flag("--json", options->json, "Print a JSON object");
-  return command;
-}
-
-CLI::App* AddGenerate(CLI::App& app, GenerateOptions* options) {
-  CLI::App* command = app.add_subcommand("generate", "Continue a text with a trained model");
-  AddModel(command, &options->model);
-  AddTokenizer(command, &options->tokenizer);
-  command
-      ->add_option("--prompt", options->prompt,
-                   "Text to continue; ids, as \"5 17\", for a model that was trained on ids")
-      ->required();
-  command->add_option("--tokens", options->tokens, "Tokens to generate")->capture_default_str();
-  command
-      ->add_option("--temperature", options->sampling.temperature,
-                   "Divisor of the logits; 0: always the most likely token")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  command
-      ->add_option("--top-k", options->sampling.top_k,
-                   "Draw from this many of the most likely tokens; 0: from all")
-      ->capture_default_str();
-  command
-      ->add_option("--top-p", options->sampling.top_p,
-                   "Draw from the most likely tokens whose probabilities together are this")
-      ->check(CLI::Range(0.0, 1.0))
-      ->capture_default_str();
-  command->add_flag("--chat", options->chat,
-                    "Put the prompt into the tokenizer's chat template; print the answer alone");
-  command->add_option("--system", options->system, "With --chat: the message before the prompt");
-  command->add_option("--seed", options->seed, "The same seed gives the same text")
-      ->capture_default_str();
-  AddThreads(command, &options->threads);
-  AddDevice(command, &options->device);
-  return command;
-}
-
-CLI::App* AddExport(CLI::App& app, ExportOptions* options) {
-  CLI::App* command = app.add_subcommand("export", "Write a model as a Hugging Face folder");
-  AddModel(command, &options->model);
-  AddTokenizer(command, &options->tokenizer);
-  command
-      ->add_option("--out", options->out,
-                   "Path or uri of the folder to write; must be empty or new")
-      ->required();
-  using checkpoint::ElementType;
-  command->add_option("--dtype", options->weights.type, "Numbers of the weights: float32 or bf16")
-      ->transform(CLI::CheckedTransformer(std::map<std::string, ElementType>{
-          {"float32", ElementType::kF32}, {"bf16", ElementType::kBF16}}))
-      ->default_str("float32");
-  command
-      ->add_option("--shard-size", options->weights.shard_bytes,
-                   "Most of the weights in one file, as 5GB or 500MB")
-      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/true))
-      ->default_str("5GB");
-  command->add_flag("--json", options->json, "Print a JSON object");
-  return command;
-}
-
 CLI::App* AddTokenize(CLI::App& app, TokenizeOptions* options) {
   CLI::App* command = app.add_subcommand(
       "tokenize",
@@ -512,62 +366,6 @@ CLI::App* AddPlan(CLI::App& app, PlanOptions* options) {
   command->add_option("--plot", options->plot, "--link-rates: SVG file to write: these curves")
       ->needs(rates);
   command->add_flag("--json", options->json, "Print a JSON object");
-  return command;
-}
-
-/// Of the length that a reader looks at.
-Result<std::string> SampleOf(const std::filesystem::path& folder, const std::string& prompt) {
-  return SampleText({.model = folder.string(), .prompt = prompt, .tokens = 160});
-}
-
-CLI::App* AddReport(CLI::App& app, ReportOptions* options) {
-  CLI::App* command = app.add_subcommand(
-      "report",
-      "Tell what a run was in one file: its curves, faults and job, and whether its ledger counts"
-      " every microbatch once (exit code 1 if not)");
-  command
-      ->add_option("out", options->folders,
-                   "The --out folder of a run; several are compared with the first")
-      ->required();
-  command->add_option(
-      "--output", options->output,
-      "File to write; - is standard output (default: report.html in the first folder)");
-  command->add_option("--format", options->format, "html, md or json")
-      ->transform(CLI::CheckedTransformer(
-          std::map<std::string, ReportFormat>{{"html", ReportFormat::kHtml},
-                                              {"md", ReportFormat::kMarkdown},
-                                              {"json", ReportFormat::kJson}}))
-      ->default_str("html");
-  options->sample = SampleOf;
-  command->add_flag(
-      "--no-sample", [options](std::int64_t) { options->sample = nullptr; },
-      "Do not load the newest checkpoint to write a sample of text with it");
-  return command;
-}
-
-CLI::App* AddProbe(CLI::App& app, ProbeOptions* options) {
-  CLI::App* command = app.add_subcommand(
-      "probe", "Measure this machine: print it as the fleet of a plan (docs/planner.md)");
-  AddManifest(command, &options->manifest, &options->overrides);
-  command->add_option("--name", options->name, "Of the group (default: the machine's)");
-  command->add_option("--scratch", options->scratch,
-                      "Folder on the disk for swapped stages, to measure it");
-  command
-      ->add_option("--scratch-gib", options->scratch_gib,
-                   "GiB that are written and read there; more than a cache below the disk has")
-      ->check(CLI::Range(0.125, 16384.0))
-      ->capture_default_str();
-  command->add_option("--region", options->region,
-                      "Of this machine (default, with --link: the group's name)");
-  command
-      ->add_option("--link", options->links,
-                   "REGION=HOST[:PORT] of a machine that runs 'iperf3 -s': measure the link to it")
-      ->expected(1);
-  AddThreads(command, &options->threads);
-  AddDevice(command, &options->device);
-  command->add_option("--seconds", options->seconds, "Of each measurement")
-      ->check(CLI::Range(0.1, 600.0))
-      ->capture_default_str();
   return command;
 }
 
@@ -698,7 +496,6 @@ int Main(int argc, char** argv) {
   ProfileOptions profile{.run = run};
   const CLI::App* profile_command = AddProfile(app, &profile);
   TrainOptions train;
-  train.started_by = run.started_by;
   EvaluateOptions evaluate;
   GenerateOptions generate;
   ExportOptions export_options;
@@ -706,17 +503,16 @@ int Main(int argc, char** argv) {
   SimulateOptions simulate;
   FleetOptions fleet;
   const CLI::App* simulate_command = AddSimulate(app, &simulate, &fleet);
-  const CLI::App* train_command = AddTrain(app, &train);
-  const CLI::App* evaluate_command = AddEvaluate(app, &evaluate);
-  const CLI::App* generate_command = AddGenerate(app, &generate);
-  const CLI::App* export_command = AddExport(app, &export_options);
+  std::vector<const CLI::App*> computing = {AddTrain(app, &train), AddEvaluate(app, &evaluate),
+                                            AddGenerate(app, &generate),
+                                            AddExport(app, &export_options)};
   const CLI::App* tokenize_command = AddTokenize(app, &tokenize);
   PlanOptions plan;
   const CLI::App* plan_command = AddPlan(app, &plan);
   ReportOptions report;
   const CLI::App* report_command = AddReport(app, &report);
   ProbeOptions probe;
-  const CLI::App* probe_command = AddProbe(app, &probe);
+  computing.push_back(AddProbe(app, &probe));
   JoinOptions join;
   join.worker_program = run.worker_program;
   const CLI::App* join_command = AddJoin(app, &join);
@@ -738,6 +534,13 @@ int Main(int argc, char** argv) {
     return app.exit(error) == 0 ? static_cast<int>(ExitCode::kOk)
                                 : static_cast<int>(ExitCode::kBadUsage);
   }
+  if (report_command->count("--no-sample") == 0) computing.push_back(report_command);
+  for (const CLI::App* command : computing) {
+    if (!command->parsed()) continue;
+    const Status status = HandOver("swarmctl-compute", argv);
+    std::cerr << status.message() << "\n";
+    return static_cast<int>(ExitCodeOf(status));
+  }
   for (const auto& [shell, command] : completion_commands) {
     if (!command->parsed()) continue;
     CompletedCommand program = swarm::Describe(app);
@@ -755,17 +558,12 @@ int Main(int argc, char** argv) {
   if (token_commands.create->parsed()) code = CreateToken(token, std::cout, std::cerr);
   if (token_commands.list->parsed()) code = ListTokens(token, std::cout, std::cerr);
   if (token_commands.revoke->parsed()) code = RevokeToken(token, std::cout, std::cerr);
-  if (train_command->parsed()) code = TrainJob(train, stdout, stderr);
-  if (evaluate_command->parsed()) code = EvaluateModel(evaluate, stdout, stderr);
-  if (generate_command->parsed()) code = GenerateText(generate, stdout, stderr);
-  if (export_command->parsed()) code = ExportModel(export_options, stdout, stderr);
   if (tokenize_command->parsed()) code = TokenizeData(tokenize, stdout, stderr);
   if (top_command->parsed()) code = ShowTop(top, stdout, stderr);
   if (ui_command->parsed()) code = ShowPage(ui, stdout, stderr);
   if (drain_command->parsed()) code = DrainWorkers(drain, stdout, stderr);
   if (satellite_commands.token->parsed()) code = CreateSatelliteToken(satellite, stdout, stderr);
   if (satellite_commands.revoke->parsed()) code = RevokeSatellite(satellite, stdout, stderr);
-  if (probe_command->parsed()) code = ProbeMachine(probe, std::cout, std::cerr);
   if (plan_command->parsed()) code = PlanJob(plan, std::cout, std::cerr);
   if (report_command->parsed()) code = ReportRuns(report, std::cout, std::cerr);
   if (simulate_command->parsed() && fleet.fleet.empty()) {
@@ -782,6 +580,6 @@ int Main(int argc, char** argv) {
 }  // namespace swarm::ctl
 
 int main(int argc, char** argv) {
-  swarm::RunWithShortSpins(argv);
+  swarm::AskForShortSpins();  // on behalf of the programs that it starts
   swarm::ExitWith(swarm::ctl::Main(argc, argv));
 }

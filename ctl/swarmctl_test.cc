@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -463,6 +464,36 @@ TEST_F(SwarmctlTest, AsAPluginOfKubectlItHasTheNameThatTheUserTypes) {
   }
   EXPECT_THAT(Output(), AllOf(HasSubstr("Usage: kubectl swarmjob [OPTIONS]"),
                               HasSubstr("kubectl swarmjob top [OPTIONS]")));
+}
+
+TEST_F(SwarmctlTest, StartsWithoutLibtorch) {
+  // So the loader prints which libraries it would load, and starts nothing.
+  ASSERT_EQ(::setenv("LD_TRACE_LOADED_OBJECTS", "1", 1), 0);
+  Start({"--version"});
+  ASSERT_EQ(::unsetenv("LD_TRACE_LOADED_OBJECTS"), 0);
+  EXPECT_EQ(ExitCode(), 0);
+  EXPECT_THAT(Output(), AllOf(HasSubstr("libgrpc++"), Not(HasSubstr("libtorch"))));
+}
+
+TEST_F(SwarmctlTest, WhereThePartThatComputesIsMissingItIsNamedAndTheRestWorks) {
+  std::filesystem::create_directory(Path("bin"));
+  std::filesystem::copy(SWARM_BIN_DIR "/swarmctl", Path("bin/swarmctl"));
+  Processes alone({Path("bin/swarmctl"), folder_.path() / "logs"});
+  const auto code_of = [&](std::vector<std::string> arguments) {
+    EXPECT_TRUE(alone.Start({"swarmctl", WorkerRole::kStage, std::move(arguments)}).ok());
+    const Timepoint deadline = Clock::now() + kEndLimit;
+    while (alone.Observe().front().phase == Phase::kRunning && Clock::now() < deadline) {
+      alone.Wait(deadline);
+    }
+    return alone.Observe().front().exit_code;
+  };
+  EXPECT_EQ(code_of({"train", "-f", Path("job.yaml")}), 2);
+  EXPECT_EQ(Output(), "a part of SwarmJob is missing: " + Path("lib/swarmctl-compute") +
+                          ", which computes for this command: No such file or directory; keep lib/"
+                          " beside bin/ as both were built or unpacked\n");
+  EXPECT_EQ(code_of({"validate", Path("job.yaml")}), 0) << Output();
+  EXPECT_EQ(code_of({"train"}), 2) << "wrong usage is told before";
+  EXPECT_THAT(Output(), HasSubstr("--filename is required"));
 }
 
 TEST_F(SwarmctlTest, ReplaysATrace) {

@@ -12,15 +12,16 @@ programs=(bin/swarm-worker bin/swarmctl tests/cuda_bodies_test tests/cuda_kernel
   tests/cuda_stage_test bench/cuda_kernels_bench)
 # No modules: the jobs read plain text, byte by byte.
 modules=(lib/libswarm_spy.so lib/libswarm_fall.so)
+parts=(lib/swarmctl-compute)  # as which swarmctl goes on where a command computes
 
 theirs='^(ld-linux.*|lib(c|m|dl|rt|pthread|resolv|util|stdc\+\+|gcc_s|gomp|torch.*|c10.*|cud.*|cu[a-z]+|nv.*|nccl))\.so'
 here=$(realpath "$(dirname "$0")")
-(cd "$build" && "$here/../../scripts/loaded_libraries.sh" "$theirs" "${programs[@]}" "${modules[@]}") | while read -r path; do
+(cd "$build" && "$here/../../scripts/loaded_libraries.sh" "$theirs" "${programs[@]}" "${modules[@]}" "${parts[@]}") | while read -r path; do
   strip --strip-unneeded -o "$out/lib/$(basename "$path")" "$(readlink -f "$path")"
 done
 for file in "${programs[@]}"; do strip -o "$out/bin/$(basename "$file")" "$build/$file"; done
-for file in "${modules[@]}"; do strip --strip-unneeded -o "$out/lib/$(basename "$file")" "$build/$file"; done
-for file in "$out"/bin/*; do patchelf --remove-rpath "$file"; done
+for file in "${modules[@]}" "${parts[@]}"; do strip --strip-unneeded -o "$out/lib/$(basename "$file")" "$build/$file"; done
+for file in "$out"/bin/* "${parts[@]/#/$out/}"; do patchelf --remove-rpath "$file"; done
 cp "$here"/*.sh "$here"/*.yaml "$here"/*.py "$out"
 cat "$here"/../../docs/*.md >"$out/text.txt"
 

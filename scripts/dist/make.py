@@ -27,6 +27,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 DEPS = components.DEPS
 LIBTORCH = pathlib.Path(os.environ.get("SWARM_LIBTORCH") or DEPS / "wheels/torch")
 PROGRAMS = ("swarmctl", "swarm-operator", "swarm-worker")
+# As which swarmctl goes on where a command computes. Users do not call it, so it is in lib/.
+COMPUTE = pathlib.Path("lib/swarmctl-compute")
 SHELLS = ("bash", "fish", "zsh")
 
 
@@ -48,7 +50,9 @@ def place_programs(build, tree, work):
     shutil.copytree(work / "usr/local/lib/swarmjob", tree / "lib", dirs_exist_ok=True)
     for program in PROGRAMS:
         run("strip", "-o", tree / "bin" / program, build / "bin" / program)
-    ours = [*(build / "bin" / program for program in PROGRAMS), *sorted((build / "lib").glob("libswarm_*.so"))]
+    run("strip", "-o", tree / COMPUTE, build / COMPUTE)
+    ours = [*(build / "bin" / program for program in PROGRAMS), build / COMPUTE,
+            *sorted((build / "lib").glob("libswarm_*.so"))]
     loaded = map(pathlib.Path, run(ROOT / "scripts/loaded_libraries.sh", elf.SYSTEM.pattern, *ours).splitlines())
     # The wheels' libraries are there, stripped, and the stubs that stand for NVIDIA's.
     debian = [path for path in loaded if not (tree / "lib" / path.name).exists() and not within(path, DEPS)]
@@ -146,9 +150,9 @@ def commit_time():
 def make(build, out):
     """Writes the files, and returns the path of the tarball."""
     version, seconds = run(ROOT / "scripts/version.sh").strip(), commit_time()
-    for program in PROGRAMS:
-        if not (build / "bin" / program).exists():
-            raise DistError(f"no {program} in {build}/bin: run `make build`")
+    for path in (*(pathlib.Path("bin", program) for program in PROGRAMS), COMPUTE):
+        if not (build / path).exists():
+            raise DistError(f"no {path} in {build}: run `make build`")
     out.mkdir(parents=True, exist_ok=True)
     name = f"swarmjob-{version}-linux-x86_64"
     with tempfile.TemporaryDirectory(dir=out) as folder:

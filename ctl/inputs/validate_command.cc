@@ -1,4 +1,4 @@
-#include "ctl/model/validate_command.h"
+#include "ctl/inputs/validate_command.h"
 
 #include <algorithm>
 #include <filesystem>

@@ -1,4 +1,4 @@
-#include "ctl/model/tokenize_command.h"
+#include "ctl/inputs/tokenize_command.h"
 
 #include <algorithm>
 #include <atomic>

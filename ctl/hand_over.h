@@ -1,0 +1,15 @@
+// How swarmctl gets what most of its commands do without: by going on as another program.
+#pragma once
+
+#include <string>
+
+#include "base/status.h"
+
+namespace swarm::ctl {
+
+/// Goes on as lib/PROGRAM beside the folder of this program, with the same arguments and in the
+/// same process. Call it before there are threads and open files. Returns only if it fails:
+/// kNotFound (there is no such file), kPermissionDenied (it cannot be run).
+Status HandOver(const std::string& program, char** argv);
+
+}  // namespace swarm::ctl
