@@ -132,14 +132,25 @@ TEST(FleetSimulation, ACopyMayTakeLongAsLongAsBytesCome) {
   EXPECT_EQ(result.counts.joins, 1u);
 }
 
+/// Each region is faster at the stage at which the other one is slower: lanes, which lead from fast
+/// workers to fast ones, change regions unless the link counts.
+std::vector<FleetGroup> RegionsThatAreFastAtOtherStages(std::uint64_t stages) {
+  std::vector<FleetGroup> groups{{.name = "near", .count = 4, .region = "a"},
+                                 {.name = "far", .count = 4, .region = "b"}};
+  for (std::uint64_t s = 0; s < stages; ++s) {
+    groups[s % 2].microbatch_seconds.push_back(0.4);
+    groups[1 - s % 2].microbatch_seconds.push_back(0.6);
+  }
+  return groups;
+}
+
 TEST(FleetSimulation, RoutesStayWithinRegionsThatASlowLinkConnects) {
   const auto rate = [](bool reports_links) {
     Fleet fleet = EightMachines();
     fleet.job.stages = 2;
     fleet.job.microbatches = 256;
     fleet.job.reports_links = reports_links;
-    fleet.groups = {{.name = "near", .count = 4, .region = "a", .microbatch_seconds = {0.5}},
-                    {.name = "far", .count = 4, .region = "b", .microbatch_seconds = {0.5}}};
+    fleet.groups = RegionsThatAreFastAtOtherStages(fleet.job.stages);
     fleet.links = {{"a", "b", 0.1, 3e5}};
     return Simulate(fleet).Goodput();
   };
@@ -178,8 +189,7 @@ TEST(FleetSimulation, ADistantRegionCostsAStepInSyncAndNotInDelayed) {
     Fleet fleet = EightMachines();
     fleet.job.delayed = delayed;
     fleet.job.reports_links = false;  // else routes would avoid the way
-    fleet.groups = {{.name = "near", .count = 4, .region = "a", .microbatch_seconds = {0.5}},
-                    {.name = "far", .count = 4, .region = "b", .microbatch_seconds = {0.5}}};
+    fleet.groups = RegionsThatAreFastAtOtherStages(fleet.job.stages);
     fleet.links = {{"a", "b", round_trip}};
     return Simulate(fleet).tokens_per_second;
   };
