@@ -14,7 +14,7 @@ if [ ! -f "$folder/build.ninja" ]; then
   echo "build: configuring $folder"
   # Sanitizer and debug builds compile each source alone, so a source that lacks an include fails.
   unity=OFF
-  case $preset in release | cuda | fuzz) unity=ON ;; esac
+  case $preset in release | cuda) unity=ON ;; esac
   cmake --preset "$preset" -DSWARM_UNITY=$unity >"$folder.configure.log" 2>&1 || { cat "$folder.configure.log" >&2; exit 1; }
 fi
 # After a change of a CMake file, ninja configures first; then the count is right.
