@@ -13,10 +13,10 @@ endif()
 # With SWARM_UNITY, compiles the sources of each folder in groups, as one unit a group: a header is read
 # once for all of them. Two sources of a folder that give one name to two things in their anonymous
 # namespaces clash then: rename one, or list it with the property SKIP_UNITY_BUILD_INCLUSION. A target of
-# one or two sources gains little and is left as it is.
+# few sources gains little and is left as it is.
 function(swarm_unite target)
   list(LENGTH ARGN sources)
-  if(NOT SWARM_UNITY OR sources LESS 3)
+  if(NOT SWARM_UNITY OR sources LESS 6)
     return()
   endif()
   # The first warning takes a source that is included for a header. The second is wrong about moved variants
@@ -77,9 +77,11 @@ function(swarm_test name)
   add_executable(${name} ${arg_SOURCES})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
   target_link_libraries(${name} PRIVATE ${arg_DEPS} GTest::gmock GTest::gtest_main)
-  swarm_unite(${name} ${arg_SOURCES})
-  # Compiling tests is most of a build. They run as long with -O1, for which the compiler takes a quarter less.
-  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
+  if(SWARM_UNITY_TESTS)
+    swarm_unite(${name} ${arg_SOURCES})
+    # They run as long with -O1, for which the compiler takes a quarter less.
+    target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
+  endif()
   target_compile_definitions(${name} PRIVATE SWARM_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
                                              SWARM_BIN_DIR="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
   set(cases ${name})
