@@ -128,9 +128,7 @@ class Page(unittest.TestCase):
         b.wait(f"{text('dollars')} === '$2.50' && document.getElementById('dollars').checkVisibility()")
 
         # A worker is killed, and then the trainer. The page stays open and follows.
-        self.kill("--id=worker-1")
-        b.wait("document.querySelector('.tile.lost')")
-        b.wait("document.querySelectorAll('.tile.ready').length === 5")
+        self.kill_worker()
         self.kill("--role=trainer")
         b.wait("[...document.querySelectorAll('#mark-list li')].some(mark => /took over/.test(mark.textContent))")
         b.wait(f"{text('state')} === 'Training' && document.getElementById('away').hidden")
