@@ -156,6 +156,13 @@ enum class ClusterState {
   kAway,       ///< the operator has not reached it for longer than the grace period
 };
 
+/// Of the job's openWorkers, those of a pool in a cluster.
+struct PoolWorkers {
+  std::string pool;
+  std::vector<std::uint64_t> openWorkers;
+  bool operator==(const PoolWorkers&) const = default;
+};
+
 /// A cluster beside the job's own that has pools or pods of the job.
 struct ClusterStatus {
   std::string name;  ///< as in spec.workers.pools
@@ -163,6 +170,9 @@ struct ClusterStatus {
   std::optional<WallTime> since;    ///< when it came into `state`; none: it is expected
   std::uint64_t replicas = 0;       ///< of the job's replicas, those there
   std::uint64_t readyReplicas = 0;  ///< of the job's readyReplicas, those there
+  /// All of the job's openWorkers that are there; an operator that begins while the cluster is away
+  /// knows them from here. None: an earlier version of the operator wrote this status.
+  std::optional<std::vector<PoolWorkers>> workers;
   bool operator==(const ClusterStatus&) const = default;
 };
 

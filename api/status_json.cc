@@ -171,12 +171,19 @@ static void Describe(Archive& a, PoolStatus& pool) {
 }
 
 template <typename Archive>
+static void Describe(Archive& a, PoolWorkers& workers) {
+  a.Required("pool", workers.pool);
+  DescribeOpen(a, workers.openWorkers);
+}
+
+template <typename Archive>
 static void Describe(Archive& a, ClusterStatus& cluster) {
   a.Required("name", cluster.name);
   a.Field("state", cluster.state);
   a.Field("since", cluster.since);
   a.Field("replicas", cluster.replicas);
   a.Field("readyReplicas", cluster.readyReplicas);
+  a.Field("workers", cluster.workers);
 }
 
 // A job in one cluster says nothing of clusters.

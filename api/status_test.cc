@@ -66,7 +66,10 @@ SwarmJobStatus AnyStatus() {
   status.replicas = Number();
   status.readyReplicas = Number();
   if (*rc::gen::arbitrary<bool>()) {
-    status.clusters = {{"west", ClusterState::kAway, MaybeTime(), Number(), Number()}};
+    status.clusters = {{"west", ClusterState::kAway, MaybeTime(), Number(), Number(), {}}};
+    status.clusters[0].workers = *rc::gen::element<std::optional<std::vector<PoolWorkers>>>(
+        std::nullopt, std::vector<PoolWorkers>(),
+        std::vector<PoolWorkers>{{"spot", {3, 4, 9}}, {"other", {}}});
     status.readyByCluster = "home 1/2, west 0/1 (away)";
   }
   status.selector = *rc::gen::element("", "a=b");

@@ -426,6 +426,7 @@ CLI::App* AddDrain(CLI::App& app, DrainOptions* options) {
 
 /// The commands of `satellite`.
 struct SatelliteCommands {
+  const CLI::App* list;
   const CLI::App* token;
   const CLI::App* revoke;
 };
@@ -434,6 +435,9 @@ SatelliteCommands AddSatellite(CLI::App& app, SatelliteOptions* options) {
   CLI::App* command = app.add_subcommand(
       "satellite", "Decide which other clusters may have pods of this cluster's SwarmJobs");
   command->require_subcommand(1);
+  CLI::App* list = command->add_subcommand(
+      "list", "Print which clusters have a token or have come, and whether they are connected");
+  AddCluster(list, &options->cluster);
   const auto add = [&](const char* name, const char* help) {
     CLI::App* each = command->add_subcommand(name, help);
     each->add_option("cluster", options->name, "Name of the other cluster, as pools have it")
@@ -447,7 +451,7 @@ SatelliteCommands AddSatellite(CLI::App& app, SatelliteOptions* options) {
                     "host:port at which it reaches the operator of this cluster (default: that of"
                     " the load balancer of the Service of satellites)");
   AddTimeToLive(token, [options](Duration lifetime) { options->lifetime = lifetime; });
-  return {token, add("revoke", "Send a satellite away, and make its unused tokens useless")};
+  return {list, token, add("revoke", "Send a satellite away, and make its unused tokens useless")};
 }
 
 /// The command of each shell.
@@ -562,6 +566,7 @@ int Main(int argc, char** argv) {
   if (top_command->parsed()) code = ShowTop(top, stdout, stderr);
   if (ui_command->parsed()) code = ShowPage(ui, stdout, stderr);
   if (drain_command->parsed()) code = DrainWorkers(drain, stdout, stderr);
+  if (satellite_commands.list->parsed()) code = ListSatellites(satellite, stdout, stderr);
   if (satellite_commands.token->parsed()) code = CreateSatelliteToken(satellite, stdout, stderr);
   if (satellite_commands.revoke->parsed()) code = RevokeSatellite(satellite, stdout, stderr);
   if (plan_command->parsed()) code = PlanJob(plan, std::cout, std::cerr);

@@ -123,6 +123,8 @@ TEST_F(SwarmctlOnKubernetesTest, ATokenNamesTheLoadBalancerBeforeHome) {
   PutHome({{"ip", "203.0.113.9"}});
   EXPECT_EQ(Swarmctl({"satellite", "token", "west", "--context", "admin"}), 0) << Output();
   EXPECT_THAT(Output(), HasSubstr("cluster west will dial home at 203.0.113.9:7443\nsj1_"));
+  EXPECT_EQ(Swarmctl({"satellite", "list", "--context", "admin"}), 0) << Output();
+  EXPECT_THAT(Output(), HasSubstr("west  has not come yet; its token is good until 20"));
 }
 
 }  // namespace

@@ -1,9 +1,11 @@
 #include "ctl/cluster/satellite_command.h"
 
 #include <chrono>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "api/format/wall_time.h"
 #include "base/identity/trust.h"
 #include "ctl/cluster/cluster.h"
 #include "ctl/cluster/home_address.h"
@@ -104,7 +106,44 @@ Result<std::string> MakeToken(const SatelliteOptions& options, Cluster* cluster,
   return enrol::ToText({home, fingerprint, id, word});
 }
 
+std::string At(satellite::WallTime time) { return api::FormatTime(api::WholeSeconds(time)); }
+
+/// What home knows of each cluster, in words.
+std::map<std::string, std::string> InWords(const satellite::Account& account,
+                                           satellite::WallTime now) {
+  std::map<std::string, std::string> words;
+  for (const auto& [cluster, times] : account.enrolments) words[cluster] = "has not come yet";
+  for (const auto& [cluster, connection] : account.connections) {
+    words[cluster] = (connection.up ? "connected since " : "away since ") + At(connection.since);
+  }
+  for (const std::string& cluster : account.revoked) words[cluster] = "revoked";
+  for (const auto& [id, token] : account.tokens) {
+    std::string& text = words[token.cluster];
+    text += (text.empty() ? "has not come yet; its token " : "; a new token ") +
+            std::string(now < token.expires ? "is good until " : "has expired at ") +
+            At(token.expires);
+  }
+  return words;
+}
+
 }  // namespace
+
+ExitCode ListSatellites(const SatelliteOptions& options, std::FILE* out, std::FILE* err) {
+  auto cluster = Connect(options.cluster, err, {});
+  if (!cluster.ok()) return Refuse(cluster.status(), err);
+  const kube::ObjectName name{cluster->ns, satellite::kHomeSecret};
+  const auto account = satellite::ReadAccount(*cluster->client, name);
+  if (account.status().code() == StatusCode::kNotFound) return Refuse(NobodyExpects(name.ns), err);
+  if (!account.ok()) return Refuse(account.status(), err);
+  const auto words = InWords(*account, std::chrono::system_clock::now());
+  if (words.empty()) {
+    std::fprintf(err, "no cluster has a token; `swarmctl satellite token` makes one\n");
+  }
+  for (const auto& [each, text] : words) {
+    std::fprintf(out, "%s  %s\n", each.c_str(), text.c_str());
+  }
+  return ExitCode::kOk;
+}
 
 ExitCode CreateSatelliteToken(const SatelliteOptions& options, std::FILE* out, std::FILE* err) {
   auto cluster = Connect(options.cluster, err, {});

@@ -20,6 +20,9 @@ struct SatelliteOptions {
 /// Prints a token to `out`, with which the operator of another cluster enrols once, and to `err`
 /// the address of home that was found.
 ExitCode CreateSatelliteToken(const SatelliteOptions& options, std::FILE* out, std::FILE* err);
+/// Prints a line for each cluster that has a token or has come: whether its satellite is connected,
+/// as home's operator last wrote, and since when.
+ExitCode ListSatellites(const SatelliteOptions& options, std::FILE* out, std::FILE* err);
 /// Sends a satellite away, and makes its unused tokens useless.
 ExitCode RevokeSatellite(const SatelliteOptions& options, std::FILE* out, std::FILE* err);
 

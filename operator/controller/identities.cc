@@ -72,7 +72,7 @@ std::string IdentityOf(const std::string& job_uid, const plan::ObservedPod& pod)
 }
 
 bool NeedsIdentity(const plan::ObservedPod& pod) {
-  return !pod.proves_itself && !pod.deleted && !pod.end &&
+  return !pod.unseen && !pod.proves_itself && !pod.deleted && !pod.end &&
          pod.phase != plan::PodPhase::kSucceeded && pod.phase != plan::PodPhase::kFailed;
 }
 

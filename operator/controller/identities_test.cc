@@ -113,6 +113,7 @@ TEST(RenewalShownByTest, AYoungPodThatRunsHasAPairOfItsAge) {
 TEST(NeedsIdentityTest, APodThatHasEndedNeedsNone) {
   EXPECT_TRUE(NeedsIdentity({.phase = plan::PodPhase::kPending}));
   EXPECT_TRUE(NeedsIdentity({.phase = plan::PodPhase::kRunning}));
+  EXPECT_FALSE(NeedsIdentity({.unseen = true, .phase = plan::PodPhase::kRunning}));
   EXPECT_FALSE(NeedsIdentity({.phase = plan::PodPhase::kFailed}));
   EXPECT_FALSE(NeedsIdentity({.deleted = api::WallTime(), .phase = plan::PodPhase::kRunning}));
 }

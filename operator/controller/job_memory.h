@@ -48,8 +48,6 @@ struct JobMemory {
   std::map<plan::Child, AppliedChild> children;
   std::map<std::string, OutpostMemory> outposts;  ///< by cluster
   std::map<std::pair<plan::PodRole, std::uint64_t>, plan::Creation> creations;
-  /// In which cluster a pod was seen; empty: the job's own.
-  std::map<std::pair<plan::PodRole, std::uint64_t>, std::string> seen_in;
   plan::Reservations reservations;
   plan::Tenures tenures;
   std::optional<plan::Refusal> refusal;

@@ -7,6 +7,7 @@
 #include "operator/names/names.h"
 #include "operator/objects/read.h"
 #include "operator/objects/workload.h"
+#include "operator/plan/places.h"
 
 namespace swarm::controller {
 namespace {
@@ -56,7 +57,6 @@ std::vector<plan::ObservedPod> ObservePods(const objects::JobView& view, const S
     uids.insert(pod->uid);
     numbers.emplace(pod->role, pod->number);
     memory->creations.erase({pod->role, pod->number});
-    memory->seen_in[{pod->role, pod->number}] = pod->cluster;
     pods.push_back(*std::move(pod));
   }
   std::erase_if(memory->pods, [&](const auto& known) { return !uids.contains(known.first); });
@@ -120,6 +120,7 @@ plan::Observed Observe(const objects::JobView& view, const Snapshot& snapshot,
   observed.unseen =
       memory->reservations.Look(view.status, observed.pods, observed.creations, observed.now);
   observed.tenures = memory->tenures.Look(observed.pods, observed.now);
+  plan::AddUnseenPods(&observed);
   observed.refusal = memory->refusal;
   observed.moved = memory->moved;
   observed.status_written = memory->status_written;

@@ -20,6 +20,7 @@
 #include "operator/plan/clusters.h"
 #include "operator/plan/decide.h"
 #include "operator/plan/observed_workers.h"
+#include "operator/plan/places.h"
 
 namespace swarm::controller {
 namespace {
@@ -49,8 +50,7 @@ std::set<std::string> PlacesOf(const objects::JobView& view,
                                const std::pair<plan::PodRole, std::uint64_t>& number,
                                const JobMemory& memory) {
   if (number.first == plan::PodRole::kTrainer) return {""};
-  const auto seen = memory.seen_in.find(number);
-  if (seen != memory.seen_in.end()) return {seen->second};
+  if (const auto place = plan::PlaceOf(view.status, number.second)) return {*place};
   const auto creation = memory.creations.find(number);
   const bool tried = creation != memory.creations.end();
   std::set<std::string> places;
@@ -416,7 +416,6 @@ Status Reconciler::Write(const Decision& decision, JobMemory* memory) {
                                            : !std::binary_search(open.begin(), open.end(), number);
   };
   std::erase_if(memory->creations, is_over);
-  std::erase_if(memory->seen_in, is_over);
   JobCounters ends;
   for (const plan::PodEnd& end : plan.ends) ++ends.pod_ends[{end.role, end.cause}];
   parts_.metrics.Count(kube::NameOf(*decision.snapshot.job), ends);

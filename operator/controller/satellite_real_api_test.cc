@@ -84,6 +84,14 @@ class SatelliteRealApiTest : public TwoClustersUnderTest {
     }
     return "";
   }
+  /// What home's account says of the other cluster, after home has looked.
+  bool NotedAsConnected() {
+    EXPECT_TRUE(home_->Tend(controller_->JobUids()).ok());
+    const auto account = satellite::ReadAccount(*client_, {ns_, satellite::kHomeSecret});
+    EXPECT_TRUE(account.ok()) << account.status().ToString();
+    const auto found = account->connections.find("west");
+    return found != account->connections.end() && found->second.up;
+  }
   double OfSatellite(Metric metric) const {
     for (const MetricSample& sample : metrics_.Read()) {
       if (sample.metric == metric) return std::get<double>(sample.value);
@@ -163,6 +171,7 @@ TEST_F(SatelliteRealApiTest, AClusterThatIsAwayIsToldAndSoIsItsReturn) {
   EXPECT_TRUE(Await([&] { return Ready() == "home 0/2, west 2/2"; })) << Ready();
   EXPECT_TRUE(NamesIn(*west_, kube::resources::PodDisruptionBudgets()).contains("tiny-workers"));
   EXPECT_EQ(OfSatellite(Metric::kSatelliteConnected), 1);
+  EXPECT_TRUE(NotedAsConnected());
   StopSatellite();
   EXPECT_EQ(OfSatellite(Metric::kSatelliteConnected), 0);
   EXPECT_TRUE(Await([&] {
@@ -170,6 +179,7 @@ TEST_F(SatelliteRealApiTest, AClusterThatIsAwayIsToldAndSoIsItsReturn) {
     return Connected() == "False: ClusterAway";
   })) << Connected();
   EXPECT_EQ(Ready(), "home 0/2, west 2/2 (away)");
+  EXPECT_TRUE(NotedAsConnected()) << "home has just begun, and the satellite may be coming";
   StartSatellite("");
   EXPECT_TRUE(Await([&] {
     controller_->LookAtClusters();
@@ -191,6 +201,26 @@ TEST_F(SatelliteRealApiTest, AnOperatorThatTakesOverFindsThePodsOfTheOtherCluste
   EXPECT_TRUE(Await([&] { return There().contains("tiny-w4"); }))
       << testing::PrintToString(There());
   EXPECT_EQ(Here(), here);
+}
+
+TEST_F(SatelliteRealApiTest, AnOperatorThatTakesOverWithoutTheOtherClusterGoesOnWithItsOwn) {
+  StartSatellite(TokenFor("west"));
+  Submit();
+  ASSERT_TRUE(Await([&] { return There().size() == 2 && Here().size() == 3; }));
+  const std::set<std::string> there = There();
+  ASSERT_TRUE(Await([&] { return Ready() == "home 0/2, west 0/2"; })) << Ready();
+  StopSatellite();
+  StopHome();
+  StartHome(2);
+  const std::string lost = *std::next(Here().begin());
+  ASSERT_TRUE(client_->Delete(Pods(), {ns_, lost}, {.grace_seconds = 0}).ok());
+  ASSERT_TRUE(Await([&] { return Here().contains("tiny-w4"); })) << "home replaces its own";
+  EXPECT_EQ(Here().size(), 3u);
+  StartSatellite("");
+  ASSERT_TRUE(west_->Delete(Pods(), {ns_, *there.begin()}, {.grace_seconds = 0}).ok());
+  EXPECT_TRUE(Await([&] { return There().contains("tiny-w5"); }))
+      << testing::PrintToString(There()) << testing::PrintToString(Here());
+  EXPECT_TRUE(There().contains(*there.rbegin())) << "the other one was kept";
 }
 
 TEST_F(SatelliteRealApiTest, PodsGetANewOwnerWhereTheirsWasDeleted) {

@@ -17,8 +17,8 @@
 
 namespace swarm::plan {
 
-/// Why the job has no pods now; none: it shall have them. Requires: JudgeBudget. Sees to its Workload, and sets the
-/// condition Admitted.
+/// Why the job has no pods now; none: it shall have them. Requires: JudgeBudget. Sees to its
+/// Workload, and sets the condition Admitted.
 std::optional<Hold> DecideHold(Draft* draft);
 
 /// Tells the queue that the job trains, or that it has finished. Needs the draft's conditions.

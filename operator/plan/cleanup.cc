@@ -39,7 +39,7 @@ void CleanUpPods(Draft* draft) {
   std::vector<std::pair<WallTime, const ObservedPod*>> kept;
   const bool failed = api::IsTrue(draft->status(), api::ConditionType::kFailed);
   for (const ObservedPod& pod : draft->seen.pods) {
-    if (IsWanted(pod, draft)) continue;
+    if (pod.unseen || IsWanted(pod, draft)) continue;
     const auto until = pod.deleted ? std::nullopt : KeptUntil(draft->seen, pod);
     if (until && (draft->finished() ? failed : *until > draft->now())) {
       kept.emplace_back(*until, &pod);

@@ -34,9 +34,12 @@ std::set<std::string> Concerned(const Draft& draft) {
   return names;
 }
 
-/// As last heard: "the job's workers there, 1 of 2 ready, go on".
+/// "the job's workers there, 1 of 2 ready, go on": as the trainer says, or as last heard.
 std::string WhatGoesOn(const ClusterStatus& cluster) {
   if (cluster.replicas == 0) return "the job has no workers there";
+  if (cluster.readyReplicas == 0) {
+    return "of the job's workers there, " + std::to_string(cluster.replicas) + ", none is ready";
+  }
   return "the job's workers there, " + std::to_string(cluster.readyReplicas) + " of " +
          std::to_string(cluster.replicas) + " ready, go on";
 }
@@ -51,7 +54,7 @@ std::string WhyAway(const ClusterStatus& cluster, Sight sight) {
   }
   return away + WhatGoesOn(cluster) +
          "; until it is back no pod is made or removed there, and pools elsewhere with room"
-         " replace what is missing";
+         " replace what the trainer does not hear";
 }
 
 /// Takes over a change that has lasted, and tells it.

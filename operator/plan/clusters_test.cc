@@ -96,6 +96,103 @@ TEST(ClustersTest, AClusterThatIsAwayIsToldOnceWithWhatGoesOnAndWhatDoesNot) {
   EXPECT_THAT(cluster.violations, IsEmpty());
 }
 
+TEST(ClustersTest, WorkersThatTheTrainerHearsNoMoreAreReplacedElsewhereWhileTheirClusterIsAway) {
+  FakeCluster cluster = TwoClusters();
+  cluster.spec().workers.pools.push_back({.name = "spare"});
+  cluster.free_slots["spare"] = 1000;
+  cluster.spec().workers.pools[1].maxReplicas = 2;
+  cluster.Live(60);
+  const std::vector<std::string> west = cluster.In("there");
+  ASSERT_THAT(west, SizeIs(2));
+  Turn("west", false, &cluster);
+  // Told to end, they handed over what they had: no eviction, and no word of their pods.
+  for (const std::string& pod : west) cluster.handed_over.insert(pod);
+  cluster.Live(60);
+  EXPECT_THAT(cluster.In("spare"), IsEmpty()) << "it may be back soon";
+  cluster.Live(60);
+  EXPECT_THAT(cluster.In("spare"), SizeIs(2));
+  EXPECT_EQ(cluster.status().readyByCluster, "home 4/4, west 0/2 (away)");
+  EXPECT_THAT(Connected(cluster).message,
+              HasSubstr("of the job's workers there, 2, none is ready"));
+  EXPECT_EQ(cluster.status().unexplained, 0u) << "it is not known that they have ended";
+
+  // Back, the cluster says how it was.
+  Turn("west", true, &cluster);
+  for (const std::string& pod : west) cluster.End(pod, 0, "Completed");
+  cluster.Live(600);
+  EXPECT_EQ(cluster.status().readyByCluster, "home 2/2, west 2/2");
+  EXPECT_THAT(cluster.In("spare"), IsEmpty()) << "pools that the manifest names first are used";
+  EXPECT_THAT(cluster.violations, IsEmpty());
+}
+
+TEST(ClustersTest, WorkersThatComeBackWithTheirClusterAreKeptInThePlaceOfTheirReplacements) {
+  FakeCluster cluster = TwoClusters();
+  cluster.spec().workers.pools.push_back({.name = "spare"});
+  cluster.free_slots["spare"] = 1000;
+  cluster.spec().workers.pools[1].maxReplicas = 2;
+  cluster.Live(60);
+  const std::vector<std::string> west = cluster.In("there");
+  Turn("west", false, &cluster);
+  for (const std::string& pod : west) cluster.handed_over.insert(pod);
+  cluster.Live(120);
+  ASSERT_THAT(cluster.In("spare"), SizeIs(2));
+  Turn("west", true, &cluster);
+  cluster.handed_over.clear();
+  cluster.Live(600);
+  EXPECT_EQ(cluster.In("there"), west);
+  EXPECT_THAT(cluster.In("spare"), IsEmpty());
+  EXPECT_EQ(cluster.status().readyByCluster, "home 2/2, west 2/2");
+  EXPECT_THAT(cluster.violations, IsEmpty());
+}
+
+TEST(ClustersTest, AnOperatorThatBeginsWhileAClusterIsAwayKnowsItsWorkersAndGoesOn) {
+  FakeCluster cluster = TwoClusters();
+  cluster.Live(60);
+  const std::vector<std::string> west = cluster.In("there");
+  ASSERT_THAT(west, SizeIs(2));
+  ASSERT_TRUE(cluster.status().clusters[0].workers);
+  EXPECT_THAT(*cluster.status().clusters[0].workers,
+              ElementsAre(api::PoolWorkers{"there", {2, 3}}));
+  cluster.leader = Leader{.term = 2};
+  cluster.never_seen = {"west"};
+  Turn("west", false, &cluster);
+  cluster.Live(120);
+  EXPECT_EQ(cluster.Workers(), (std::vector<std::string>{"job-w0", "job-w1", "job-w2", "job-w3"}));
+  EXPECT_EQ(cluster.status().readyByCluster, "home 2/2, west 2/2 (away)");
+
+  // It replaces what is lost at home, and what the trainer hears no more of the other cluster.
+  cluster.End("job-w0", 1);
+  cluster.Live(120);
+  EXPECT_THAT(cluster.In("here"), ElementsAre("job-w1", "job-w4"));
+  cluster.spec().workers.pools[0].maxReplicas = 4;
+  for (const std::string& pod : west) cluster.handed_over.insert(pod);
+  cluster.Live(120);
+  EXPECT_THAT(cluster.In("here"), SizeIs(4));
+  EXPECT_EQ(cluster.status().readyByCluster, "home 4/4, west 0/2 (away)");
+
+  // It sees them again, and that one of them has ended.
+  cluster.never_seen.clear();
+  Turn("west", true, &cluster);
+  cluster.End(west[0], 0, "Completed");
+  cluster.handed_over.erase(west[1]);
+  cluster.Live(600);
+  EXPECT_THAT(cluster.Workers(), SizeIs(4));
+  EXPECT_THAT(cluster.violations, IsEmpty());
+}
+
+TEST(ClustersTest, WorkersOfAClusterThatIsAwayAndThatTheManifestNamesNoMoreAreGivenUp) {
+  FakeCluster cluster = TwoClusters();
+  cluster.Live(60);
+  cluster.leader = Leader{.term = 2};
+  cluster.never_seen = {"west"};
+  cluster.spec().workers.pools.pop_back();
+  cluster.spec().workers.pools[0].maxReplicas.reset();
+  cluster.clusters.clear();
+  cluster.Live(120);
+  EXPECT_THAT(cluster.In("here"), SizeIs(4));
+  EXPECT_EQ(cluster.status().unexplained, 2u);
+}
+
 TEST(ClustersTest, AConnectionThatComesAndGoesTellsNothingBeforeItStaysAway) {
   FakeCluster cluster = TwoClusters();
   cluster.Live(60);

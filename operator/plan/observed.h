@@ -49,6 +49,9 @@ struct ContainerEnd {
 
 /// A pod that is controlled by this SwarmJob's UID. Other pods are left out.
 struct ObservedPod {
+  /// Its cluster has been away since this operator began, so it is known from the status alone
+  /// (operator/plan/places.h): it is taken for one that runs, and nothing is done to it.
+  bool unseen = false;
   std::string name;
   std::string uid;
   PodRole role = PodRole::kWorker;

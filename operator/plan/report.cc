@@ -11,6 +11,7 @@
 #include "operator/names/names.h"
 #include "operator/plan/clusters.h"
 #include "operator/plan/money/cost.h"
+#include "operator/plan/places.h"
 #include "operator/plan/pods/pod_wait.h"
 #include "operator/plan/rounded.h"
 #include "operator/plan/trainer.h"
@@ -62,6 +63,7 @@ void CountWorkers(Draft* draft) {
     status.readyReplicas += count.ready;
   }
   ReportClusters(counts, draft);
+  RecordPlaces(draft);
 }
 
 void CountStages(const protocol::JobStatus& view, Draft* draft) {

@@ -7,6 +7,10 @@ namespace {
 
 using nlohmann::json;
 
+WallTime FromUnixSeconds(const json& seconds) {
+  return WallTime(std::chrono::seconds(seconds.get<std::int64_t>()));
+}
+
 std::int64_t UnixSeconds(WallTime time) {
   return std::chrono::duration_cast<std::chrono::seconds>(time.time_since_epoch()).count();
 }
@@ -20,7 +24,14 @@ std::string ToText(const Account& account) {
                   {"cluster", token.cluster},
                   {"expires", UnixSeconds(token.expires)}};
   }
-  return json{{"tokens", tokens}, {"revoked", account.revoked}, {"enrolments", account.enrolments}}
+  json connections = json::object();
+  for (const auto& [cluster, connection] : account.connections) {
+    connections[cluster] = {{"up", connection.up}, {"since", UnixSeconds(connection.since)}};
+  }
+  return json{{"tokens", tokens},
+              {"revoked", account.revoked},
+              {"enrolments", account.enrolments},
+              {"connections", connections}}
       .dump();
 }
 
@@ -29,12 +40,17 @@ Result<Account> ParseAccount(const std::string& text) {
     const json object = json::parse(text);
     Account account{.tokens = {}, .revoked = object.at("revoked").get<std::set<std::string>>()};
     for (const auto& [id, token] : object.at("tokens").items()) {
-      account.tokens[id] = {
-          token.at("secretDigest"), token.at("cluster"),
-          WallTime(std::chrono::seconds(token.at("expires").get<std::int64_t>()))};
+      account.tokens[id] = {token.at("secretDigest"), token.at("cluster"),
+                            FromUnixSeconds(token.at("expires"))};
     }
     // Absent in an account of an earlier release.
     if (object.contains("enrolments")) object.at("enrolments").get_to(account.enrolments);
+    if (object.contains("connections")) {
+      for (const auto& [cluster, connection] : object.at("connections").items()) {
+        account.connections[cluster] = {connection.at("up"),
+                                        FromUnixSeconds(connection.at("since"))};
+      }
+    }
     return account;
   } catch (const json::exception& error) {
     return InvalidArgument(std::string("no account of satellites: ") + error.what());
@@ -58,6 +74,19 @@ Result<std::string> UseToken(const std::string& id, const std::string& secret_di
   account->revoked.erase(cluster);
   ++account->enrolments[cluster];
   return cluster;
+}
+
+void NoteConnections(const std::set<std::string>& connected, bool all_have_come, WallTime now,
+                     Account* account) {
+  now = std::chrono::floor<std::chrono::seconds>(now);
+  for (const std::string& cluster : connected) {
+    Connection& connection = account->connections[cluster];
+    if (!connection.up) connection = {true, now};
+  }
+  if (!all_have_come) return;
+  for (auto& [cluster, connection] : account->connections) {
+    if (connection.up && !connected.contains(cluster)) connection = {false, now};
+  }
 }
 
 std::string SeatOf(const Account& account, const std::string& cluster) {

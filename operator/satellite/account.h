@@ -1,5 +1,5 @@
-// What home knows of its satellites: tokens that are not used yet, and clusters that are out. Pure:
-// the caller passes in the time, and keeps the text between two calls.
+// What home knows of its satellites: tokens that are not used yet, clusters that are out, and which
+// are connected. Pure: the caller passes in the time, and keeps the text between two calls.
 #pragma once
 
 #include <chrono>
@@ -22,11 +22,19 @@ struct Token {
   bool operator==(const Token&) const = default;
 };
 
+/// Whether a satellite is connected, as home last saw it.
+struct Connection {
+  bool up = false;
+  WallTime since{};  ///< whole seconds
+  bool operator==(const Connection&) const = default;
+};
+
 struct Account {
   std::map<std::string, Token> tokens;  ///< by id
   std::set<std::string> revoked;        ///< clusters
   /// By cluster: how often its satellite has enrolled. Certificates of earlier times count no more.
   std::map<std::string, std::uint64_t> enrolments = {};
+  std::map<std::string, Connection> connections = {};  ///< by cluster; those that have come once
   bool operator==(const Account&) const = default;
 };
 
@@ -39,6 +47,12 @@ Result<Account> ParseAccount(const std::string& text);
 /// such token; which part is wrong is not told), kPermissionDenied (it has expired).
 Result<std::string> UseToken(const std::string& id, const std::string& secret_digest, WallTime now,
                              Account* account);
+
+/// Notes which clusters have come and which have gone since `account` was written. With
+/// `all_have_come` false the others may be about to come, since home has just begun, so none has
+/// gone.
+void NoteConnections(const std::set<std::string>& connected, bool all_have_come, WallTime now,
+                     Account* account);
 
 /// What the certificate of the cluster's satellite names now: the cluster, and "/N" behind its Nth
 /// token. Without a token since there are numbers, the cluster alone.

@@ -49,15 +49,31 @@ TEST(AccountTest, ANewTokenMakesTheCertificatesBeforeItUseless) {
   }
 }
 
+TEST(AccountTest, WhatComesAndGoesIsNotedWithItsTime) {
+  Account account;
+  NoteConnections({"west"}, true, At(10), &account);
+  NoteConnections({"west", "east"}, true, At(20), &account);
+  EXPECT_EQ(account.connections.at("west"), (Connection{true, At(10)})) << "it has not changed";
+  EXPECT_EQ(account.connections.at("east"), (Connection{true, At(20)}));
+  NoteConnections({"east"}, false, At(30), &account);
+  EXPECT_EQ(account.connections.at("west"), (Connection{true, At(10)})) << "it may be coming";
+  NoteConnections({"east"}, true, At(40), &account);
+  EXPECT_EQ(account.connections.at("west"), (Connection{false, At(40)}));
+  NoteConnections({"east", "west"}, false, At(50), &account);
+  EXPECT_EQ(account.connections.at("west"), (Connection{true, At(50)}));
+}
+
 TEST(AccountTest, TheTextKeepsAll) {
   Account account = OneToken();
   account.enrolments = {{"west", 3}};
+  account.connections = {{"west", {true, At(50)}}, {"east", {false, At(60)}}};
   const auto read = ParseAccount(ToText(account));
   ASSERT_TRUE(read.ok()) << read.status().ToString();
   EXPECT_EQ(*read, account);
   const auto earlier = ParseAccount(R"({"revoked":["east"],"tokens":{}})");
   ASSERT_TRUE(earlier.ok()) << earlier.status().ToString();
   EXPECT_TRUE(earlier->enrolments.empty());
+  EXPECT_TRUE(earlier->connections.empty());
   for (const char* text : {"", "{}", R"({"revoked":[],"tokens":{"a":1}})", R"({"revoked":7})"}) {
     EXPECT_EQ(ParseAccount(text).status().code(), StatusCode::kInvalidArgument) << text;
   }

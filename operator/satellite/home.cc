@@ -14,6 +14,8 @@ using nlohmann::json;
 /// A satellite may be without home for half of this.
 constexpr std::chrono::seconds kValidity = identity::kLeafValidity;
 constexpr std::size_t kTriesPerSecond = 5;
+/// The satellites of an earlier leader dial the next one within this time.
+constexpr std::chrono::seconds kComing{60};
 
 Result<identity::JobAuthority> ReadOrMakeAuthority(kube::Client& client,
                                                    const kube::ObjectName& name) {
@@ -133,7 +135,14 @@ Status Home::Tend(const std::set<std::string>& job_uids) {
   door_->TellJobs(job_uids);
   ASSIGN_OR_RETURN(const Account account, ReadAccount(client_, secret_));
   for (const std::string& cluster : account.revoked) door_->Close(cluster, Revoked(cluster));
-  return Status();
+  const auto note = [&](Account* noted) {
+    NoteConnections(door_->Connected(), timing_.Now() - opened_ >= kComing, timing_.WallNow(),
+                    noted);
+    return Status();
+  };
+  Account noted = account;
+  (void)note(&noted);
+  return noted == account ? Status() : ChangeAccount(client_, secret_, note);
 }
 
 }  // namespace swarm::satellite

@@ -38,8 +38,8 @@ class Home final : public Reception {
   static Result<std::unique_ptr<Home>> Open(const Options& options, kube::Client& client,
                                             kube::Timing& timing, ClusterCame on_cluster);
 
-  /// Tells all satellites which jobs exist, and sends those away that were revoked. Call it every
-  /// few seconds. Errors: those of the client.
+  /// Tells all satellites which jobs exist, sends those away that were revoked, and keeps in the
+  /// account which are connected. Call it every few seconds. Errors: those of the client.
   Status Tend(const std::set<std::string>& job_uids);
   const std::string& address() const { return door_->address(); }
   /// Where the pods of this cluster prove which ones they are, without their token file. None: its
@@ -54,7 +54,8 @@ class Home final : public Reception {
         timing_(timing),
         authority_(std::move(authority)),
         fingerprint_(std::move(fingerprint)),
-        on_cluster_(std::move(on_cluster)) {}
+        on_cluster_(std::move(on_cluster)),
+        opened_(timing.Now()) {}
 
   // Reception
   Result<EnrolReply> Enrol(const Caller& caller, const EnrolRequest& request) override;
@@ -78,6 +79,7 @@ class Home final : public Reception {
   const identity::JobAuthority authority_;
   const std::string fingerprint_;  // of the authority
   const ClusterCame on_cluster_;
+  const Timepoint opened_;
   std::mutex mutex_;
   std::deque<Timepoint> tries_;     // guarded: of tokens, within the last second
   std::unique_ptr<HomeDoor> door_;  // last: calls the others

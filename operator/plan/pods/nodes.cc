@@ -24,7 +24,7 @@ const ObservedNode* FindNode(const Observed& observed, const ObservedPod& pod) {
 }
 
 bool HasLostNode(const Observed& observed, const ObservedPod& pod) {
-  if (pod.node.empty() || !observed.nodes_known) return false;
+  if (pod.node.empty() || pod.unseen || !observed.nodes_known) return false;
   const auto found = observed.nodes.find(pod.node);
   if (found != observed.nodes.end()) return IsAnotherNode(found->second, pod);
   return observed.now - pod.scheduled.value_or(pod.created) >= kSettleTime;

@@ -19,6 +19,9 @@ using std::chrono::seconds;
 /// After the trainer evicted a worker, Kubernetes has this long to say why, before the end counts
 /// as unexplained. A node controller takes 50 s to see that a node is silent.
 constexpr seconds kEvictionPatience{90};
+/// A cluster may be away for this long before the trainer's silence about a worker there counts: it
+/// may have come just then. As long as for an eviction.
+constexpr seconds kAwayPatience = kEvictionPatience;
 /// The greatest age of a trainer's status that proves an eviction.
 constexpr std::int64_t kEvictionViewSeconds = 60;
 /// How long the kubelet may retry to pull an image that the registry refuses or does not have.
@@ -157,7 +160,21 @@ Judgement JudgeStart(const Observed& observed, const ObservedPod& pod) {
                                     std::to_string(kStartPatience.count()) + " s: " + why);
 }
 
-/// Judges a pod of workers that runs as far as Kubernetes knows. The trainer may have evicted them
+/// Judges a pod that runs as far as its cluster has said, and of whose workers the trainer lists
+/// none. A cluster that is away does not say that a pod has ended, so one that the trainer does not
+/// hear is missing until the cluster is back.
+Judgement JudgeUnheard(const Observed& observed, const ObservedPod& pod) {
+  const auto cluster = observed.clusters.find(pod.cluster);
+  if (cluster == observed.clusters.end() || cluster->second.reachable) return {};
+  const protocol::JobStatus* view = FreshView(observed, kViewSeconds);
+  if (view == nullptr || view->state == protocol::JobState::kTakingOver) return {};
+  const WallTime due = cluster->second.since + kAwayPatience;
+  if (observed.now < due) return {.look_again = due};
+  return {.health = Health::kMissing,
+          .words = "its cluster " + pod.cluster + " is away, and the trainer does not hear it"};
+}
+
+/// Judges a pod of workers that runs as far as Kubernetes knows. The trainer may have lost them
 /// all.
 Judgement JudgeRunning(const Observed& observed, const ObservedPod& pod) {
   const protocol::JobStatus* fresh = FreshView(observed, kEvictionViewSeconds);
@@ -170,7 +187,8 @@ Judgement JudgeRunning(const Observed& observed, const ObservedPod& pod) {
       std::find_if(view.evicted.rbegin(), view.evicted.rend(),
                    [&](const protocol::Eviction& e) { return is_here(e.worker); });
   const bool spare = std::any_of(view.spares.begin(), view.spares.end(), is_here);
-  if (eviction == view.evicted.rend() || spare || !ListWorkers(view, pod).empty()) return {};
+  if (spare || !ListWorkers(view, pod).empty()) return {};
+  if (eviction == view.evicted.rend()) return JudgeUnheard(observed, pod);
   const std::string words = "the trainer evicted it: " + std::string(NameOf(eviction->cause)) +
                             (eviction->text.empty() ? "" : " (" + eviction->text + ")");
   const WallTime evicted_at{seconds(static_cast<std::int64_t>(eviction->time))};

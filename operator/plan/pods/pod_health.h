@@ -13,7 +13,7 @@ namespace swarm::plan {
 
 enum class Health {
   kLives,    ///< the pod runs, or will run
-  kMissing,  ///< the trainer has evicted the worker, and Kubernetes has not said why yet: it is
+  kMissing,  ///< the trainer has lost the worker, and Kubernetes has not said why yet: it is
              ///< replaced, and its end is not counted yet
   kDone,     ///< the program ended with success
   kEnds,     ///< the pod has ended, or will end shortly; `cause` says why

@@ -362,5 +362,38 @@ TEST(PodHealthTest, AWorkerThatTheTrainerHasLostIsMissingUntilKubernetesSaysWhy)
   EXPECT_EQ(JudgePod(back, RunningPod()).health, Health::kLives);
 }
 
+TEST(PodHealthTest, AWorkerThatTheTrainerDoesNotHearIsMissingWhereItsClusterIsAway) {
+  ObservedPod pod = RunningPod();
+  pod.cluster = "west";
+  Observed observed = Around(pod);
+  observed.clusters["west"] = {.reachable = false, .since = kNow - seconds(90)};
+  EXPECT_EQ(JudgePod(observed, pod).health, Health::kLives) << "no trainer says anything";
+
+  TrainerView view{.status = {}, .heard = kNow};
+  view.status.term = protocol::Term(1);
+  view.status.state = protocol::JobState::kTraining;
+  observed.trainer = view;
+  const Judgement missing = JudgePod(observed, pod);
+  EXPECT_EQ(missing.health, Health::kMissing);
+  EXPECT_THAT(missing.words, HasSubstr("its cluster west is away"));
+
+  Observed sooner = observed;
+  sooner.clusters["west"].since += seconds(1);
+  EXPECT_EQ(JudgePod(sooner, pod).health, Health::kLives);
+  EXPECT_EQ(JudgePod(sooner, pod).look_again, kNow + seconds(1));
+
+  Observed taking_over = observed;
+  taking_over.trainer->status.state = protocol::JobState::kTakingOver;
+  EXPECT_EQ(JudgePod(taking_over, pod).health, Health::kLives) << "its workers may be coming back";
+
+  Observed connected = observed;
+  connected.clusters["west"].reachable = true;
+  EXPECT_EQ(JudgePod(connected, pod).health, Health::kLives) << "Kubernetes will say how it ended";
+
+  Observed spare = observed;
+  spare.trainer->status.spares = {protocol::WorkerId("job-w3")};
+  EXPECT_EQ(JudgePod(spare, pod).health, Health::kLives);
+}
+
 }  // namespace
 }  // namespace swarm::plan

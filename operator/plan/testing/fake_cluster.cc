@@ -4,6 +4,7 @@
 
 #include "api/format/enum_names.h"
 #include "operator/plan/admission.h"
+#include "operator/plan/places.h"
 
 namespace swarm::plan {
 namespace {
@@ -70,7 +71,7 @@ std::optional<TrainerView> FakeCluster::View() const {
     status.stages.push_back({.stage = protocol::StageIndex(s), .workers = {}});
   }
   for (const auto& [name, pod] : pods) {
-    if (pod.role != PodRole::kWorker) continue;
+    if (pod.role != PodRole::kWorker || handed_over.contains(name)) continue;
     for (const std::string& id : IdsOf(pod)) {
       if (!stage_of_.contains(id)) continue;
       if (not_there.contains(name) || !nodes.contains(pod.node)) {
@@ -96,7 +97,9 @@ std::optional<TrainerView> FakeCluster::View() const {
 
 Observed FakeCluster::Observe(Leader& by) const {
   Observed seen{.now = now, .job = job};
-  for (const auto& [name, pod] : pods) seen.pods.push_back(pod);
+  for (const auto& [name, pod] : pods) {
+    if (!never_seen.contains(pod.cluster)) seen.pods.push_back(pod);
+  }
   seen.nodes = nodes;
   seen.children = children;
   seen.pod_sizes = pod_sizes;
@@ -121,6 +124,7 @@ Observed FakeCluster::Reconsider(Observed seen, Leader& by) const {
   seen.creations = by.creations;
   seen.unseen = by.reservations.Look(seen.job.status, seen.pods, seen.creations, now);
   seen.tenures = by.tenures.Look(seen.pods, now);
+  AddUnseenPods(&seen);
   return seen;
 }
 

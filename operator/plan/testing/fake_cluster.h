@@ -55,7 +55,10 @@ class FakeCluster {
   /// A node that takes every new worker that does not avoid it, and ends its program at once.
   std::string black_hole;
   ContainerEnd black_hole_ends{.exit_code = 1, .reason = "Error"};
-  std::set<std::string> not_there;  ///< pods whose workers the trainer dropped
+  std::set<std::string> not_there;    ///< pods whose workers the trainer dropped
+  std::set<std::string> handed_over;  ///< pods whose workers left it in order
+  /// Clusters that have been away since the operator began, so it has never seen their pods.
+  std::set<std::string> never_seen;
   Leader leader;
 
   std::map<std::string, ObservedPod> pods;

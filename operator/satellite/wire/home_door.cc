@@ -271,6 +271,15 @@ class HomeDoor::Service final : public grpc::CallbackGenericService {
     return line ? line->proof_home() : "";
   }
 
+  std::set<std::string> Connected() const {
+    const std::lock_guard lock(mutex_);
+    std::set<std::string> connected;
+    for (const auto& [name, transport] : transports_) {
+      if (transport->line()) connected.insert(name);
+    }
+    return connected;
+  }
+
   // grpc::CallbackGenericService
   grpc::ServerGenericBidiReactor* CreateReactor(
       grpc::GenericCallbackServerContext* context) override {
@@ -390,6 +399,7 @@ void HomeDoor::Close(const std::string& cluster, const Status& why) {
 std::string HomeDoor::ProofHomeOf(const std::string& cluster) const {
   return service_->ProofHomeOf(cluster);
 }
+std::set<std::string> HomeDoor::Connected() const { return service_->Connected(); }
 void HomeDoor::TellJobs(const std::set<std::string>& uids) { service_->TellJobs(uids); }
 
 }  // namespace swarm::satellite

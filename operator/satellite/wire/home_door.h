@@ -38,6 +38,8 @@ class HomeDoor {
   /// Where the pods of this cluster prove which ones they are (host:port), by its satellite's word;
   /// empty: nowhere.
   std::string ProofHomeOf(const std::string& cluster) const;
+  /// The clusters whose satellite is connected.
+  std::set<std::string> Connected() const;
   /// Sends the satellite of this cluster away, if one is connected.
   void Close(const std::string& cluster, const Status& why);
 
