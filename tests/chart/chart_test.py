@@ -317,8 +317,6 @@ class Gateways(unittest.TestCase):
         self.assertIn("--gateway=west=gw.west.example:443", arguments)
 
     def test_what_does_not_go_together_is_refused(self):
-        with self.assertRaisesRegex(AssertionError, "say at which host:port the other clusters reach the gateway"):
-            render({"gateway.enabled": True})
         with self.assertRaisesRegex(AssertionError, "tells pods which gateways there are"):
             render({"satellite.enabled": True, "gateways.home": "a:1"})
         with self.assertRaisesRegex(AssertionError, "gateways"):
@@ -549,6 +547,14 @@ class Notes(unittest.TestCase):
         self.assertNotIn("gateways.NAME", satellite)
         self.assertIn("--set gateways.NAME=ADDRESS:443", self.notes(
             {"satellite.enabled": True, "gateway.enabled": True, "gateway.service.port": 443}))
+
+    def test_they_lead_from_a_gateway_without_an_address_to_one_that_workers_know(self):
+        before = self.notes({"gateway.enabled": True})
+        self.assertIn("get service swarm-swarm-operator-gateway", before)
+        self.assertIn("--reuse-values --set gateways.home=ADDRESS:7444", before)
+        after = self.notes({"gateway.enabled": True, "gateways.home": "203.0.113.9:7444"})
+        self.assertIn("by the gateway, at 203.0.113.9:7444.", after)
+        self.assertNotIn("ADDRESS", after)
 
 
 PROGRAM = None
