@@ -1,9 +1,15 @@
 """One job in two clusters."""
 import contextlib
+import json
+import statistics
+import time
+import urllib.request
 
+from cluster.network import in_url
+from harness import reference
 from harness.case import case
 from harness.job import ON_DEMAND, RESOURCES
-from harness.kubectl import eventually
+from harness.kubectl import Refused, eventually
 from harness.world import OPERATOR_NAMESPACE, RESTRICTED
 
 WEST = {"name": "there", "cluster": "west", "resources": RESOURCES}
@@ -42,6 +48,18 @@ def train_in_both(world, west, steps):
     world.check("and two in the job's own", len(job.pod_names("worker")) == 2, job.pod_names("worker"))
     job.await_step(40)
     return job, there
+
+
+def contributors(job):
+    """The workers that are in the sums of the last committed step, by the page of the trainer."""
+    where = job.trainer()["status"]["podIP"]
+    try:
+        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(
+                f"http://{in_url(where)}:9091/account", timeout=5) as answer:
+            line = json.load(answer)["line"] or {"groups": []}
+    except OSError as error:
+        raise Refused(f"the trainer's page has no account: {error}") from None
+    return {part["worker"] for group in line["groups"] for part in group["participants"]}
 
 
 def trains_on(job):
@@ -152,3 +170,58 @@ def home_down(world):
                     workers_there(world, west))
         await_ready(job, 4)
         end_well(world, west, job)
+
+
+@case("A cluster is lost for good, and then home's operator is restarted", "regions", machines=True, seconds=600)
+def cluster_lost(world):
+    with two(world) as west:
+        job, there = train_in_both(world, west, steps=reference.ENDLESS)
+        job.change({"workers": {"pools": [{"name": "here", "resources": RESOURCES, **ON_DEMAND}, WEST]}})
+        west("scale", "deployment", "--all", "-n", OPERATOR_NAMESPACE, "--replicas=0")
+        eventually("the satellite to be gone", lambda: not west.list("pods", OPERATOR_NAMESPACE), 60)
+        job.await_condition("ClustersConnected", "False", 120)
+        world.kubectl("delete", "pods", "--all", "-n", OPERATOR_NAMESPACE, "--wait=false")
+        world.note("home's operator begins anew, and sees nothing of the other cluster")
+        lost = sorted(job.ready_workers())[0]
+        world.kubectl.delete("pod", lost, world.namespace, "--grace-period=0", "--force")
+        world.note(f"killed at home: {lost}")
+        job.await_ready(2, 120, without=[lost])
+        trains_on(job)
+        world.check("no more workers than were wanted", len(job.pod_names("worker")) == 2, job.pod_names("worker"))
+        west("delete", "pods", "--all", "-n", world.namespace, "--grace-period=0", "--force")
+        world.note("the other cluster's workers are lost, too")
+        job.await_ready(4, 240, without=[lost])
+        trains_on(job)
+        job.stop()
+        job.verify(world, complete=False)
+        world.kubectl.delete("swarmjob", job.name, world.namespace)
+
+
+@case("From the installation of a second cluster to its first contribution, five times", "regions", machines=True,
+      seconds=900)
+def first_contribution(world):
+    """A measurement: it prints seconds, and judges none."""
+    home = world.home_for_satellites()
+    try:
+        with world.west() as west:
+            here = {"name": "here", "maxReplicas": 2, "resources": RESOURCES, **ON_DEMAND}
+            taken = []
+            for _ in range(5):
+                job = world.job(replicas=4, workers__pools=[here, WEST]).submit()
+                await_ready(job, 2)
+                token = world.run_swarmctl("satellite", "token", "west", "--home", home, namespace=OPERATOR_NAMESPACE)
+                begin = time.monotonic()
+                world.install_satellite(west, "--set", f"satellite.token={token.strip()}")
+                eventually("a worker there to contribute", lambda: contributors(job) & workers_there(world, west), 180,
+                           interval=0.2)
+                taken.append(time.monotonic() - begin)
+                world.note(f"from helm install to the first contribution: {taken[-1]:.1f} s")
+                world.kubectl.delete("swarmjob", job.name, world.namespace)
+                eventually("the workers there to be deleted", lambda: not workers_there(world, west), 120)
+                world.run_swarmctl("satellite", "revoke", "west", namespace=OPERATOR_NAMESPACE)
+                world.uninstall(west.kubeconfig)
+                west.delete("secret", "swarm-satellite", OPERATOR_NAMESPACE)
+            world.note(f"median {statistics.median(taken):.1f} s, worst {max(taken):.1f} s")
+            world.check("each time a worker there contributed", len(taken) == 5)
+    finally:
+        world.install()  # without satellites, as other cases expect it
