@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "api/model/memory.h"
 #include "api/model/residency.h"
@@ -106,7 +107,8 @@ double TierRate(const Swapping& swapping, const Machines& group) {
   return swapping.in_memory ? MemoryRate(group) : group.disk;
 }
 
-/// Passes of microbatches through segments that a device computes, one segment after the other.
+/// Passes of microbatches through segments, one segment after the other. Where no device with a
+/// memory of its own computes, what comes from the tier is there.
 class Passes {
  public:
   Passes(const Swapping& swapping, double seconds, double forward_share, const Machines& group)
@@ -114,9 +116,9 @@ class Passes {
         seconds_(seconds),
         forward_share_(forward_share),
         tier_(TierRate(swapping, group)),
-        memory_(MemoryRate(group)),
-        to_(ToDevice(group)),
-        from_(FromDevice(group)) {}
+        memory_(group.device_bytes > 0 ? MemoryRate(group) : kAtOnce),
+        to_(group.device_bytes > 0 ? ToDevice(group) : kAtOnce),
+        from_(group.device_bytes > 0 ? FromDevice(group) : kAtOnce) {}
 
   /// Of so many microbatches; the first pass of a step finds nothing on the device.
   void Pass(double tasks, bool is_first) {
@@ -127,7 +129,9 @@ class Passes {
     for (std::size_t s = 0; s < count; ++s) {
       const Carried carried = CarriedBy(s, count);
       Slot(segments[s].work * seconds_ * forward_share_, tasks,
-           {.in = carried.in, .out = carried.out, .moves = s + 1 < count ? 2.0 : 0.0},
+           {.in = carried.in,
+            .out = carried.out,
+            .moves = s + 1 < count ? model::kForwardMoves : 0.0},
            s + 1 < count ? std::optional(s + 1) : std::nullopt, 0);
     }
     double leaving = 0;  // of the segment before, gradients
@@ -137,7 +141,9 @@ class Passes {
       const Carried carried = CarriedBy(s, count);
       // The input and the gradient of the output come; that of the input leaves.
       Slot(segments[s].work * seconds_ * (1 - forward_share_), tasks,
-           {.in = carried.in + carried.out, .out = carried.in, .moves = s > 0 ? 3.0 : 0.0},
+           {.in = carried.in + carried.out,
+            .out = carried.in,
+            .moves = s > 0 ? model::kBackwardMoves : 0.0},
            s > 0 ? std::optional(s - 1) : std::nullopt, leaving);
       const bool beside = swapping_.leaves_beside && s > 0;
       leaving = beside ? gradients : 0;
@@ -153,11 +159,12 @@ class Passes {
 
   SwapTime time() const {
     const double waits = tier_waits_ + link_waits_;
-    return {computes_ + waits, tier_waits_ > link_waits_ ? SwapWait::kTier : SwapWait::kLink};
+    return {computes_ + waits, link_waits_ > tier_waits_ ? SwapWait::kLink : SwapWait::kTier};
   }
 
  private:
   static constexpr bool kTier = true, kLink = false;
+  static constexpr double kAtOnce = std::numeric_limits<double>::infinity();
 
   /// What a microbatch carries: from the host to a segment, and back; and how often that moves
   /// where it waits in the tier.
@@ -202,22 +209,6 @@ class Passes {
   double computes_ = 0, tier_waits_ = 0, link_waits_ = 0;
 };
 
-SwapTime PassesOnDevice(const Swapping& swapping, double seconds, double forward_share,
-                        double microbatches, const Machines& group) {
-  const auto tasks = static_cast<double>(swapping.tasks);
-  const auto played = [&](double of_pass, bool is_first) {
-    Passes passes(swapping, seconds, forward_share, group);
-    passes.Pass(of_pass, is_first);
-    return passes.time();
-  };
-  const double whole = std::floor(microbatches / tasks);
-  const SwapTime first = played(std::min(tasks, microbatches), true);
-  double sum = first.seconds;
-  if (whole > 1) sum += (whole - 1) * played(tasks, false).seconds;
-  if (whole > 0) sum += played(microbatches - whole * tasks, false).seconds;
-  return {sum / microbatches, first.wait};
-}
-
 }  // namespace
 
 std::optional<Swapping> SwapStage(const api::Spec& spec, const ModelCosts& model,
@@ -249,10 +240,12 @@ std::optional<Swapping> SwapStage(const api::Spec& spec, const ModelCosts& model
   const std::uint64_t passing = plan->largest * each;
   const std::uint64_t updating =
       plan->largest * (each + static_cast<std::uint64_t>(SumBytes(swapping)));
-  swapping.leaves_beside = on_device && !swapping.exact && 3 * passing <= room.memory / 4 * 3;
+  // In the memory of the host, a segment has room for a gradient that leaves.
+  const bool three = on_device && !swapping.exact && 3 * passing <= room.memory / 4 * 3;
+  swapping.leaves_beside = three || !on_device;
   swapping.updates_beside = 2 * updating <= room.memory;
   swapping.stores_beside = 3 * updating <= room.memory;
-  const std::uint64_t at_once = swapping.leaves_beside ? 3 * passing : 2 * passing;
+  const std::uint64_t at_once = three ? 3 * passing : 2 * passing;
   swapping.memory = std::min(room.memory, (at_once + 2) / 3 * 4);
   if (plan->inputs_in_tier) {
     swapping.inputs = static_cast<double>(input * (plan->segments.size() - 1));
@@ -266,25 +259,18 @@ std::optional<Swapping> SwapStage(const api::Spec& spec, const ModelCosts& model
 
 SwapTime SwappedSeconds(const Swapping& swapping, double seconds, double forward_share,
                         double microbatches, const Machines& group) {
-  if (group.device_bytes > 0) {
-    return PassesOnDevice(swapping, seconds, forward_share, microbatches, group);
-  }
-  const double disk = group.disk;
   const auto tasks = static_cast<double>(swapping.tasks);
-  const auto trained = static_cast<double>(swapping.parameters.trained);
-  const auto all = static_cast<double>(swapping.parameters.all());
-  const double summed = swapping.exact ? 1 : std::min(tasks, microbatches);
-  const double weights = all * kWeight / std::min(tasks, microbatches) / disk;
-  const double gradient = trained * kGradient / summed / disk;
-  // Floats of the first pass become the step's sum as they are.
-  const double sums = swapping.exact ? microbatches : std::ceil(microbatches / tasks) - 1;
-  const double added = sums * (kGradient + 2 * SumBytes(swapping)) * trained / disk;
-  const double forth = model::kForwardMoves * swapping.inputs / disk;
-  const double back = model::kBackwardMoves * swapping.inputs / disk;
-  return {std::max(seconds * forward_share, weights + forth) +
-              std::max(seconds * (1 - forward_share), weights + gradient + back) +
-              added / microbatches,
-          SwapWait::kTier};
+  const auto played = [&](double of_pass, bool is_first) {
+    Passes passes(swapping, seconds, forward_share, group);
+    passes.Pass(of_pass, is_first);
+    return passes.time();
+  };
+  const double whole = std::floor(microbatches / tasks);
+  const SwapTime first = played(std::min(tasks, microbatches), true);
+  double sum = first.seconds;
+  if (whole > 1) sum += (whole - 1) * played(tasks, false).seconds;
+  if (whole > 0) sum += played(microbatches - whole * tasks, false).seconds;
+  return {sum / microbatches, first.wait};
 }
 
 SwapTime SwappedUpdateSeconds(const Swapping& swapping, const Machines& group) {

@@ -34,7 +34,7 @@ struct Swapping {
   bool in_memory = false;             ///< the state is in the memory of the host
   double boundary = 0;                ///< bytes of a microbatch from a segment to the next
   double operand = 4;                 ///< bytes of a weight that crosses to a device
-  /// While one segment computes, the gradients of the last one leave a device.
+  /// While one segment computes, the gradients of the last one leave.
   bool leaves_beside = false;
   /// While one segment is updated, the next comes, and the last one leaves.
   bool updates_beside = false, stores_beside = false;
@@ -59,10 +59,10 @@ struct SwapTime {
 };
 
 /// Of a microbatch that computes for so many seconds, the part `forward_share` of them forward; a
-/// replica takes `microbatches` in a step. While it computes, the next segment's weights come, the
-/// last one's gradients leave, and inputs of segments do both where they wait on the disk. What is
-/// not the first of a step comes back to be added to the step's sum, which comes and leaves, when
-/// nothing computes. In the memory of the host, all is of its means.
+/// replica takes `microbatches` in a step. While a segment computes, the next one's weights come,
+/// the last one's gradients leave, and inputs of segments do both where they wait on the disk. So
+/// what has bytes and little work, as an embedding, is waited for. What is not the first of a step
+/// comes back to be added to the step's sum, which comes and leaves, when nothing computes.
 SwapTime SwappedSeconds(const Swapping& swapping, double seconds, double forward_share,
                         double microbatches, const Machines& group);
 
