@@ -139,10 +139,37 @@ TEST_F(ClustersTest, EachClusterHasABudgetThatCountsWhatIsReadyInTheOther) {
       << "it goes with the job";
 }
 
+TEST_F(ClustersTest, AnOperatorThatBeginsWhileAClusterIsAwayGoesOnWithTheJobsOwn) {
+  Connect(operator_);
+  cluster_.Submit(kTwoPools);
+  ASSERT_TRUE(Says(operator_, "home 0/2, west 0/2"));
+  cluster_.RunPods();
+  const std::vector<json> there = west_->All(Pods());
+  OperatorUnderTest second(cluster_.server, &cluster_.trainers, 2);
+  WaitLonger(seconds(120), &second);
+  second.Settle();
+  cluster_.server->Remove(Pods(), {"team", "tiny-w0"});
+  second.Settle();
+  WaitLonger(seconds(31), &second);
+  second.Settle();
+  EXPECT_THAT(cluster_.pods(), ElementsAre("tiny-trainer-1", "tiny-w1", "tiny-w4"));
+  EXPECT_EQ(cluster_.status()["openWorkers"], "1-4") << "those there are still in the account";
+  EXPECT_THAT(connected(), StartsWith("False: ClusterAway"));
+  Connect(second);
+  second.FillCaches();
+  ASSERT_TRUE(second.Look().ok());
+  WaitLonger(seconds(31), &second);
+  EXPECT_TRUE(Says(second, "home 1/2, west 0/2")) << cluster_.status();
+  EXPECT_EQ(west_->All(Pods()), there);
+}
+
 TEST_F(ClustersTest, AnOperatorThatDoesNotKnowThePodsThereSaysSoAndChangesNothing) {
   Connect(operator_);
   cluster_.Submit(kTwoPools);
   ASSERT_TRUE(Says(operator_, "home 0/2, west 0/2"));
+  cluster_.server->Edit(SwarmJobs(), kTestJob, [](json& job) {  // as an earlier version wrote it
+    for (json& cluster : job["status"]["clusters"]) cluster.erase("workers");
+  });
   OperatorUnderTest second(cluster_.server, &cluster_.trainers, 2);
   WaitLonger(seconds(120), &second);  // an earlier operator is about nothing more
   EXPECT_EQ(second.Look().code(), StatusCode::kUnavailable);

@@ -54,7 +54,8 @@ class ProofsTest : public testing::Test {
 
   void Submit() {
     cluster_.Submit(kTwoPools);
-    ASSERT_TRUE(west_->Await([&] { return west_->All(Pods()).size() == 2; }));
+    ASSERT_TRUE(west_->Await([&] { return west_->All(Pods()).size() == 2; }))
+        << cluster_.status();
     uid_ = kube::UidOf(cluster_.job());
   }
 
