@@ -29,8 +29,9 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
+/// Two in each, whichever cluster is there first.
 const std::string kTwoPools = R"({"workers": {"replicas": 4, "pools": [
-    {"name": "here", "maxReplicas": 2}, {"name": "there", "cluster": "west"}]}})";
+    {"name": "here", "maxReplicas": 2}, {"name": "there", "cluster": "west", "maxReplicas": 2}]}})";
 
 class ProofsTest : public testing::Test {
  protected:
@@ -54,8 +55,7 @@ class ProofsTest : public testing::Test {
 
   void Submit() {
     cluster_.Submit(kTwoPools);
-    ASSERT_TRUE(west_->Await([&] { return west_->All(Pods()).size() == 2; }))
-        << cluster_.status();
+    ASSERT_TRUE(west_->Await([&] { return west_->All(Pods()).size() == 2; })) << cluster_.status();
     uid_ = kube::UidOf(cluster_.job());
   }
 
