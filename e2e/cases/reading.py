@@ -113,13 +113,16 @@ def clouds_page(world):
     with three_clouds(world) as clusters, tempfile.TemporaryDirectory() as name:
         said = Reader(world, pathlib.Path(name), clusters).play(CLOUDS_PAGE, world.give_addresses)
         world.check("home lists its satellites",
-                    re.findall(r"^(\w+)  connected since 20", said["Install the operator there"], re.MULTILINE)
-                    == ["east", "west"], said["Install the operator there"])
+                    re.findall(r"^(\w+)  (?:connected since 20|has not come yet)", said["Install the operator there"],
+                               re.MULTILINE) == ["east", "west"], said["Install the operator there"])
         world.check("workers were in all clusters", cluster_rows(said["Run it"]) == {
             "home": "2/2", "east": "2/2", "west": "2/2"}, said["Run it"])
         world.check("kubectl shows those of one cluster",
                     len(re.findall(r"^clouds-w\d+ +1/1 +Running", said["Run it"], re.MULTILINE)) == 2, said["Run it"])
         world.check("the job says which cluster is away", "cluster west has been away" in said["Lose a cloud"],
+                    said["Lose a cloud"])
+        world.check("home lists its satellite as away, and the other as connected",
+                    re.search("^east  connected since 20.*\nwest  away since 20", said["Lose a cloud"], re.MULTILINE),
                     said["Lose a cloud"])
         world.check("home has replaced its workers", cluster_rows(said["Lose a cloud"]) == {
             "home": "4/4", "east": "2/2", "west": "0/2"}, said["Lose a cloud"])
