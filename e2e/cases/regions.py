@@ -13,6 +13,8 @@ from harness.kubectl import Refused, eventually
 from harness.world import OPERATOR_NAMESPACE, RESTRICTED
 
 WEST = {"name": "there", "cluster": "west", "resources": RESOURCES}
+HERE = {"name": "here", "resources": RESOURCES, **ON_DEMAND}
+BOTH = [{**HERE, "maxReplicas": 2}, WEST]
 
 
 def workers_there(world, west):
@@ -38,10 +40,9 @@ def two(world):
         world.install()  # without satellites, as other cases expect it
 
 
-def train_in_both(world, west, steps):
+def train_in_both(world, west, steps, pools=BOTH):
     """A job with two workers in each cluster, once it trains; gives the job and its workers in the other cluster."""
-    here = {"name": "here", "maxReplicas": 2, "resources": RESOURCES, **ON_DEMAND}
-    job = world.job(steps=steps, replicas=4, workers__pools=[here, WEST]).submit()
+    job = world.job(steps=steps, replicas=4, workers__pools=pools).submit()
     await_ready(job, 4)
     there = workers_there(world, west)
     world.check("two of the four workers are in the other cluster", len(there) == 2, there)
@@ -175,8 +176,7 @@ def home_down(world):
 @case("A cluster is lost for good, and then home's operator is restarted", "regions", machines=True, seconds=600)
 def cluster_lost(world):
     with two(world) as west:
-        job, there = train_in_both(world, west, steps=reference.ENDLESS)
-        job.change({"workers": {"pools": [{"name": "here", "resources": RESOURCES, **ON_DEMAND}, WEST]}})
+        job, there = train_in_both(world, west, steps=reference.ENDLESS, pools=[{**WEST, "maxReplicas": 2}, HERE])
         west("scale", "deployment", "--all", "-n", OPERATOR_NAMESPACE, "--replicas=0")
         eventually("the satellite to be gone", lambda: not west.list("pods", OPERATOR_NAMESPACE), 60)
         job.await_condition("ClustersConnected", "False", 120)
@@ -188,6 +188,7 @@ def cluster_lost(world):
         job.await_ready(2, 120, without=[lost])
         trains_on(job)
         world.check("no more workers than were wanted", len(job.pod_names("worker")) == 2, job.pod_names("worker"))
+        world.check("those in the other cluster train on", workers_there(world, west) == there, workers_there(world, west))
         west("delete", "pods", "--all", "-n", world.namespace, "--grace-period=0", "--force")
         world.note("the other cluster's workers are lost, too")
         job.await_ready(4, 240, without=[lost])
@@ -204,10 +205,9 @@ def first_contribution(world):
     home = world.home_for_satellites()
     try:
         with world.west() as west:
-            here = {"name": "here", "maxReplicas": 2, "resources": RESOURCES, **ON_DEMAND}
             taken = []
             for _ in range(5):
-                job = world.job(replicas=4, workers__pools=[here, WEST]).submit()
+                job = world.job(replicas=4, workers__pools=BOTH).submit()
                 await_ready(job, 2)
                 token = world.run_swarmctl("satellite", "token", "west", "--home", home, namespace=OPERATOR_NAMESPACE)
                 begin = time.monotonic()
