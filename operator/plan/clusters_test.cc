@@ -31,6 +31,15 @@ FakeCluster TwoClusters() {
   return cluster;
 }
 
+/// The same, with a pool at home that takes what the two others lack.
+FakeCluster TwoClustersAndASpare() {
+  FakeCluster cluster = TwoClusters();
+  cluster.spec().workers.pools[1].maxReplicas = 2;
+  cluster.spec().workers.pools.push_back({.name = "spare"});
+  cluster.free_slots["spare"] = 1000;
+  return cluster;
+}
+
 void Turn(const std::string& name, bool reachable, FakeCluster* cluster) {
   cluster->clusters[name] = {.reachable = reachable, .since = cluster->now};
 }
@@ -97,10 +106,7 @@ TEST(ClustersTest, AClusterThatIsAwayIsToldOnceWithWhatGoesOnAndWhatDoesNot) {
 }
 
 TEST(ClustersTest, WorkersThatTheTrainerHearsNoMoreAreReplacedElsewhereWhileTheirClusterIsAway) {
-  FakeCluster cluster = TwoClusters();
-  cluster.spec().workers.pools.push_back({.name = "spare"});
-  cluster.free_slots["spare"] = 1000;
-  cluster.spec().workers.pools[1].maxReplicas = 2;
+  FakeCluster cluster = TwoClustersAndASpare();
   cluster.Live(60);
   const std::vector<std::string> west = cluster.In("there");
   ASSERT_THAT(west, SizeIs(2));
@@ -126,10 +132,7 @@ TEST(ClustersTest, WorkersThatTheTrainerHearsNoMoreAreReplacedElsewhereWhileThei
 }
 
 TEST(ClustersTest, WorkersThatComeBackWithTheirClusterAreKeptInThePlaceOfTheirReplacements) {
-  FakeCluster cluster = TwoClusters();
-  cluster.spec().workers.pools.push_back({.name = "spare"});
-  cluster.free_slots["spare"] = 1000;
-  cluster.spec().workers.pools[1].maxReplicas = 2;
+  FakeCluster cluster = TwoClustersAndASpare();
   cluster.Live(60);
   const std::vector<std::string> west = cluster.In("there");
   Turn("west", false, &cluster);
