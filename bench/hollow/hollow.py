@@ -76,6 +76,12 @@ def steps_of(folder):
     return [json.loads(line) for line in lines if line.endswith("}")]
 
 
+def lost_workers(folder):
+    """How many the trainer has given up so far. A busy machine may cost some before the measurement."""
+    lines = (folder / "out" / "events.jsonl").read_text().splitlines()
+    return sum('"kind":"WorkerLost"' in line for line in lines)
+
+
 def processor_seconds(pid):
     fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / TICKS
@@ -100,15 +106,19 @@ def newest_epoch(reports):
     return max((int(epoch) for report in reports for epoch in report.get("epochs", {})), default=0)
 
 
-def measure_roster(hollows, alive):
+def measure_roster(options, folder, hollows):
     """Ends one worker; seconds until half of the others and all of them know."""
-    before = newest_epoch([hollow.ask("report") for hollow in hollows])
-    at = hollows[-1].ask("kill 1")["at"]
+    reports = [hollow.ask("report") for hollow in hollows]
+    before = newest_epoch(reports)
+
+    def lacks(number):  # workers of this process that do not know the roster: the trainer may have lost them
+        return hollows[number].count - len(reports[number].get("epochs", {}).get(str(before), []))
+    at = hollows[min(range(len(hollows)), key=lacks)].ask("kill 1")["at"]
 
     def all_know():
         reports = [hollow.ask("report") for hollow in hollows]
         times = sorted(t for report in reports for t in report.get("epochs", {}).get(str(before + 1), []))
-        return len(times) >= alive - 1 and times
+        return len(times) >= options.workers - max(1, lost_workers(folder)) and times
     times = await_that("a roster change to all", all_know, 60)
     return times[len(times) // 2] - at, times[-1] - at
 
@@ -185,9 +195,10 @@ def run(options, folder):
         result["first_step_after"] = round(time.monotonic() - began, 1)
         await_that("warm steps", lambda: len(steps_of(folder)) > options.warm, options.patience)
         result.update(measure_rate(options, folder, trainer.pid, hollows))
+        result["lost_before"] = lost_workers(folder)
         reports = [hollow.ask("report") for hollow in hollows]
         result["connections_a_worker"] = round(sum(r["connections"] for r in reports) / options.workers, 1)
-        half, to_all = measure_roster(hollows, options.workers)
+        half, to_all = measure_roster(options, folder, hollows)
         result.update({"roster_to_half": round(half, 3), "roster_to_all": round(to_all, 3)})
         print(json.dumps(result), flush=True)
         if 0 < options.kill < options.workers:

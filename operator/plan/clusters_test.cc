@@ -131,6 +131,22 @@ TEST(ClustersTest, WorkersThatTheTrainerHearsNoMoreAreReplacedElsewhereWhileThei
   EXPECT_THAT(cluster.violations, IsEmpty());
 }
 
+TEST(ClustersTest, WorkersThatHadNotStartedWhenTheirClusterWentAwayAreReplacedToo) {
+  FakeCluster cluster = TwoClustersAndASpare();
+  cluster.Live(60);
+  cluster.DeletePodByAnotherClient(cluster.In("there").front());
+  cluster.RunPods();
+  cluster.free_slots["there"] = 0;
+  cluster.Act(cluster.leader);
+  ASSERT_THAT(cluster.In("there"), SizeIs(2));
+  EXPECT_TRUE(cluster.pods.at(cluster.In("there").back()).node.empty());
+  Turn("west", false, &cluster);
+  cluster.Live(120);
+  EXPECT_EQ(cluster.status().readyByCluster, "home 3/3, west 1/2 (away)");
+  EXPECT_THAT(cluster.In("spare"), SizeIs(1));
+  EXPECT_THAT(cluster.violations, IsEmpty());
+}
+
 TEST(ClustersTest, WorkersThatComeBackWithTheirClusterAreKeptInThePlaceOfTheirReplacements) {
   FakeCluster cluster = TwoClustersAndASpare();
   cluster.Live(60);

@@ -160,22 +160,26 @@ Judgement JudgeStart(const Observed& observed, const ObservedPod& pod) {
                                     std::to_string(kStartPatience.count()) + " s: " + why);
 }
 
-/// Judges a pod that runs as far as its cluster has said, and of whose workers the trainer lists
-/// none. A cluster that is away does not say that a pod has ended, so one that the trainer does not
-/// hear is missing until the cluster is back.
-Judgement JudgeUnheard(const Observed& observed, const ObservedPod& pod) {
+/// Whether the pod's cluster is away: what it said last about the pod may be long past.
+bool IsAway(const Observed& observed, const ObservedPod& pod) {
   const auto cluster = observed.clusters.find(pod.cluster);
-  if (cluster == observed.clusters.end() || cluster->second.reachable) return {};
+  return cluster != observed.clusters.end() && !cluster->second.reachable;
+}
+
+/// Judges a pod of whose workers the trainer lists none. A cluster that is away does not say that a
+/// pod has ended, so one that the trainer does not hear is missing until the cluster is back.
+Judgement JudgeUnheard(const Observed& observed, const ObservedPod& pod) {
+  if (!IsAway(observed, pod)) return {};
   const protocol::JobStatus* view = FreshView(observed, kViewSeconds);
   if (view == nullptr || view->state == protocol::JobState::kTakingOver) return {};
-  const WallTime due = cluster->second.since + kAwayPatience;
+  const WallTime due = observed.clusters.at(pod.cluster).since + kAwayPatience;
   if (observed.now < due) return {.look_again = due};
   return {.health = Health::kMissing,
           .words = "its cluster " + pod.cluster + " is away, and the trainer does not hear it"};
 }
 
-/// Judges a pod of workers that runs as far as Kubernetes knows. The trainer may have lost them
-/// all.
+/// Judges a pod of workers that runs as far as Kubernetes knows, or whose cluster is away. The
+/// trainer may have lost them all.
 Judgement JudgeRunning(const Observed& observed, const ObservedPod& pod) {
   const protocol::JobStatus* fresh = FreshView(observed, kEvictionViewSeconds);
   if (pod.role != PodRole::kWorker || fresh == nullptr) return {};
@@ -278,8 +282,10 @@ static Judgement JudgeEnd(const Observed& observed, const ObservedPod& pod) {
     if (HasRun(observed, pod.role)) exit.fatal.reset();
     return exit;
   }
-  if (WaitsForImage(pod)) return JudgePull(observed, pod);
-  if (pod.phase == PodPhase::kPending) return JudgeStart(observed, pod);
+  // Of a worker that last waited to start in a cluster that is away, only the trainer may hear.
+  const bool waits = pod.role == PodRole::kTrainer || !IsAway(observed, pod);
+  if (waits && WaitsForImage(pod)) return JudgePull(observed, pod);
+  if (waits && pod.phase == PodPhase::kPending) return JudgeStart(observed, pod);
   Judgement running = JudgeRunning(observed, pod);
   if (heard) running.look_again = observed.now + seconds(kViewSeconds + 1);
   return running;

@@ -395,5 +395,41 @@ TEST(PodHealthTest, AWorkerThatTheTrainerDoesNotHearIsMissingWhereItsClusterIsAw
   EXPECT_EQ(JudgePod(spare, pod).health, Health::kLives);
 }
 
+TEST(PodHealthTest, AWorkerThatLastWaitedToStartIsJudgedByTheTrainerWhereItsClusterIsAway) {
+  ObservedPod pulling = PullingPod("not found");
+  pulling.scheduled = kNow - seconds(3600);
+  pulling.cluster = "west";
+  ObservedPod starting = pulling;
+  starting.waiting_reason = "ContainerCreating";
+  starting.waiting_message.clear();
+  ObservedPod unscheduled = starting;
+  unscheduled.node.clear();
+  unscheduled.scheduled.reset();
+  for (const ObservedPod& pod : {pulling, starting, unscheduled}) {
+    Observed observed = Around(pod);
+    observed.clusters["west"] = {.reachable = false, .since = kNow - seconds(89)};
+    observed.trainer = TrainerView{.status = {}, .heard = kNow};
+    observed.trainer->status.term = protocol::Term(1);
+    observed.trainer->status.state = protocol::JobState::kTraining;
+    EXPECT_EQ(JudgePod(observed, pod).health, Health::kLives);
+    EXPECT_EQ(JudgePod(observed, pod).look_again, kNow + seconds(1));
+    observed.now += seconds(1);
+    EXPECT_EQ(JudgePod(observed, pod).health, Health::kMissing) << pod.waiting_reason;
+
+    observed.trainer->status.spares = {protocol::WorkerId("job-w3")};
+    EXPECT_EQ(JudgePod(observed, pod).health, Health::kLives) << "it has started meanwhile";
+  }
+}
+
+TEST(PodHealthTest, ATrainerThatWaitsForItsImageIsJudgedWhereverItIs) {
+  ObservedPod pod = PullingPod("not found");
+  pod.scheduled = kNow - seconds(3600);
+  pod.role = PodRole::kTrainer;
+  pod.cluster = "west";
+  Observed observed = Around(pod);
+  observed.clusters["west"] = {.reachable = false, .since = kNow - seconds(89)};
+  EXPECT_EQ(JudgePod(observed, pod).health, Health::kEnds);
+}
+
 }  // namespace
 }  // namespace swarm::plan
