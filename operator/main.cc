@@ -30,6 +30,8 @@
 #include "operator/kube/leader/election.h"
 #include "operator/kube/timing/timing.h"
 #include "operator/kube/transport/http_cpprest.h"
+#include "operator/names/names.h"
+#include "operator/satellite/gateway.h"
 #include "operator/satellite/home.h"
 #include "operator/satellite/satellite.h"
 
@@ -50,6 +52,7 @@ struct Flags {
   std::string metrics_listen = "0.0.0.0:8080", health_listen = "0.0.0.0:8081";
   std::string satellites_listen, satellite_token_file;
   std::map<std::string, std::string> gateways;
+  std::string gateway_service;
   bool satellite = false;
   int satellite_orphan_hours = 24;
   bool pods_prove = false;
@@ -120,6 +123,9 @@ void AddFlags(CLI::App& app, Flags* flags) {
          " that of this one is called home; may be repeated (default: pods of all clusters reach"
          " each other's addresses)")
       ->allow_extra_args(false);
+  app.add_option("--gateway-service", flags->gateway_service,
+                 "Service of this cluster's gateway, in the operator's own namespace: its load"
+                 " balancer says where the other clusters reach it, unless --gateway does");
   auto* satellite = app.add_flag("--satellite", flags->satellite,
                                  "Have no jobs, but make the pods in this cluster of jobs that are "
                                  "in another one, which a"
@@ -211,7 +217,8 @@ class Operator {
         client_(MakeClient(transport, config.credentials, flags.kube_qps, flags.kube_burst,
                            stop_.get_token())),
         lease_client_(MakeClient(transport, config.credentials, 5, 10, {})),
-        own_{*client_, transport, config.credentials} {
+        own_{*client_, transport, config.credentials},
+        gateway_({lease_namespace_, flags.gateway_service}, *client_) {
     if (flags.satellite) return;
     controller_.emplace(*client_, OptionsOf(flags, *client_),
                         controller::MakeTrainerDialer(HostName()), kube::SystemTiming());
@@ -219,18 +226,28 @@ class Operator {
 
   void Lead(std::int64_t term) {
     const auto leader_term = static_cast<std::uint64_t>(term);
-    if (controller_) controller_->Lead(leader_term);
     if (flags_.satellite) {
       satellites_ = std::jthread([this](std::stop_token stop) { BeSatellite(stop); });
     } else if (!flags_.satellites_listen.empty()) {
       satellites_ =
           std::jthread([this, leader_term](std::stop_token stop) { BeHome(leader_term, stop); });
+    } else {
+      controller_->Lead(leader_term);
     }
   }
 
-  /// Opens the door to satellites, and tells them which jobs exist.
+  std::map<std::string, std::string> OwnGateways() const {
+    const std::string address = gateway_.address();
+    if (address.empty()) return {};
+    return {{names::kHomeCluster, address}};
+  }
+
+  /// Leads, opens the door to satellites, and tells them which jobs exist.
   void BeHome(std::uint64_t leader_term, std::stop_token stop) {
     pthread_setname_np(pthread_self(), "home");
+    gateway_.Look();  // before any pod is made: it would never learn it
+    controller_->UseGateways([this] { return OwnGateways(); });
+    controller_->Lead(leader_term);
     std::unique_ptr<satellite::Home> home;
     do {
       if (!home) {
@@ -253,14 +270,21 @@ class Operator {
           home = *std::move(opened);
           controller_->ProveAt(
               [&home](const std::string& cluster) { return home->ProofPlaceOf(cluster); });
+          controller_->UseGateways([this, &home] {
+            std::map<std::string, std::string> gateways = OwnGateways();
+            gateways.merge(home->Connected());
+            return gateways;
+          });
         }
       }
       if (!home || !controller_->synced()) continue;
       controller_->LookAtClusters();
       const Status tended = home->Tend(controller_->JobUids());
       if (!tended.ok()) LOG_WARN("satellites that were revoked may stay: {}", tended.ToString());
+      gateway_.Look();
     } while (kube::SystemTiming().Sleep(kTellPeriod, stop));
     controller_->ProveAt(nullptr);  // before home ends
+    controller_->UseGateways([this] { return OwnGateways(); });
   }
 
   void BeSatellite(std::stop_token stop) {
@@ -275,7 +299,8 @@ class Operator {
          .namespaces = {flags_.namespaces.begin(), flags_.namespaces.end()},
          .sweep = {.orphaned = std::chrono::hours(flags_.satellite_orphan_hours)},
          .pods_prove = flags_.pods_prove,
-         .proof_home = flags_.proof_home},
+         .proof_home = flags_.proof_home,
+         .gateway = {lease_namespace_, flags_.gateway_service}},
         own_, kube::SystemTiming(), &satellite_metrics_, stop);
     if (ended.ok()) return;
     LOG_ERROR("this cluster cannot be a satellite: {}", ended.ToString());
@@ -349,6 +374,7 @@ class Operator {
   satellite::SatelliteMetrics satellite_metrics_;
   std::unique_ptr<kube::Client> client_, lease_client_;
   const satellite::OwnCluster own_;
+  satellite::OwnGateway gateway_;
   std::optional<controller::Controller> controller_;  // none: a satellite has no jobs
   std::atomic<bool> leads_ = false;
   std::optional<kube::Elector> elector_;

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/host_port.h"
+#include "operator/kube/object/service.h"
 
 namespace swarm::ctl {
 namespace {
@@ -12,14 +13,6 @@ using nlohmann::json;
 
 /// The port's name in the chart's Service (helm/swarmjob/templates/satellites.yaml).
 constexpr const char* kPort = "satellites";
-
-/// The Service's port of satellites; null: it has none.
-json PortOf(const json& service) {
-  for (const json& port : service.value("/spec/ports"_json_pointer, json::array())) {
-    if (kube::TextAt(port, "/name") == kPort) return port;
-  }
-  return {};
-}
 
 Result<std::string> AddressOf(const json& service, const json& port) {
   const std::string name = "Service " + kube::NameOf(service).ToString();
@@ -31,8 +24,7 @@ Result<std::string> AddressOf(const json& service, const json& port) {
                               " address, as in --home HOST:" +
                               std::to_string(reached));
   }
-  std::string host = kube::TextAt(service, "/status/loadBalancer/ingress/0/hostname");
-  if (host.empty()) host = kube::TextAt(service, "/status/loadBalancer/ingress/0/ip");
+  const std::string host = kube::LoadBalancerOf(service);
   if (host.empty()) {
     return Unavailable("the load balancer of " + name +
                        " has no address yet; `kubectl describe service` says what it waits for, and"
@@ -45,7 +37,8 @@ Result<std::string> AddressOf(const json& service, const json& port) {
 
 Result<std::string> HomeAddress(const std::vector<kube::Object>& services) {
   for (const kube::Object& service : services) {
-    if (const json port = PortOf(*service); !port.is_null()) return AddressOf(*service, port);
+    if (const json port = kube::PortOf(*service, kPort); !port.is_null())
+      return AddressOf(*service, port);
   }
   return NotFound("no Service is for satellites");
 }

@@ -115,6 +115,7 @@ std::map<std::string, std::string> InWords(const satellite::Account& account,
   for (const auto& [cluster, times] : account.enrolments) words[cluster] = "has not come yet";
   for (const auto& [cluster, connection] : account.connections) {
     words[cluster] = (connection.up ? "connected since " : "away since ") + At(connection.since);
+    if (!connection.gateway.empty()) words[cluster] += ", gateway at " + connection.gateway;
   }
   for (const std::string& cluster : account.revoked) words[cluster] = "revoked";
   for (const auto& [id, token] : account.tokens) {

@@ -424,6 +424,8 @@ Result<json> Actor::BuildPod(const Acting& acting, const plan::Action& action) c
                                  [&](const api::Pool& each) { return each.name == worker.pool; });
   SWARM_CHECK(pool != pools.end(), "the plan names pool " + worker.pool);
   objects::PodOptions options = pod_options_;
+  options.gateways.merge(clusters_.Gateways());  // those of the operator's flags count first
+  std::erase_if(options.gateways, [](const auto& each) { return each.second.empty(); });
   if (!pool->cluster.empty()) options.proof = clusters_.ProofPlaceOf(pool->cluster);
   ASSIGN_OR_RETURN(json pod, objects::BuildWorkerPod(acting.view, worker.ordinal, *pool, options));
   if (pool->cluster.empty()) return pod;

@@ -38,6 +38,16 @@ std::optional<enrol::ProofPlace> Clusters::ProofPlaceOf(const std::string& clust
   return find_proof_place_ ? find_proof_place_(cluster) : std::nullopt;
 }
 
+void Clusters::UseGateways(ListGateways list) {
+  const std::lock_guard lock(mutex_);
+  list_gateways_ = std::move(list);
+}
+
+std::map<std::string, std::string> Clusters::Gateways() const {
+  const std::lock_guard lock(mutex_);
+  return list_gateways_ ? list_gateways_() : std::map<std::string, std::string>();
+}
+
 Cluster* Clusters::Find(const std::string& name) const {
   const std::lock_guard lock(mutex_);
   const auto found = clusters_.find(name);

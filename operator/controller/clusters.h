@@ -64,12 +64,18 @@ struct ClusterLook {
 /// cannot. Thread-safe.
 using FindProofPlace = std::function<std::optional<enrol::ProofPlace>(const std::string& cluster)>;
 
+/// host:port of gateways by cluster; empty: it has none. Thread-safe.
+using ListGateways = std::function<std::map<std::string, std::string>()>;
+
 /// Thread-safe. A cluster that has come stays as long as this.
 class Clusters {
  public:
   /// From now on pods that are created prove themselves where `find` says. Null: nowhere.
   void ProveAt(FindProofPlace find);
   std::optional<enrol::ProofPlace> ProofPlaceOf(const std::string& cluster) const;
+  /// From now on pods that are created know the gateways that `list` has. Null: none.
+  void UseGateways(ListGateways list);
+  std::map<std::string, std::string> Gateways() const;
   /// The first one of a name counts.
   void Add(std::unique_ptr<Cluster> cluster);
   /// Null: its satellite has not come since this operator began.
@@ -83,6 +89,7 @@ class Clusters {
   std::map<std::string, std::unique_ptr<Cluster>> clusters_;  // guarded; by name
   mutable ClusterSights sights_;                              // guarded; what looks have found
   FindProofPlace find_proof_place_;                           // guarded; null: there is none
+  ListGateways list_gateways_;                                // guarded; null: there are none
 };
 
 }  // namespace swarm::controller

@@ -50,6 +50,8 @@ class Controller {
                   Cluster::Reachable reachable);
   /// From now on the pods of other clusters that are created prove themselves where `find` says.
   void ProveAt(FindProofPlace find) { clusters_.ProveAt(std::move(find)); }
+  /// From now on the pods that are created know the gateways that `list` has.
+  void UseGateways(ListGateways list) { clusters_.UseGateways(std::move(list)); }
   /// As enrol::Prove.
   void Prove(const enrol::Caller& caller, const enrol::ProveRequest& request, enrol::Proved done) {
     proofs_.Prove(caller, request, std::move(done));

@@ -9,6 +9,7 @@
 #include "operator/controller/testing/two_clusters_under_test.h"
 #include "operator/kube/testing/fake_timing.h"
 #include "operator/names/names.h"
+#include "operator/satellite/gateway.h"
 #include "operator/satellite/wire/guest.h"
 
 namespace swarm::controller {
@@ -18,8 +19,10 @@ using kube::resources::Pods;
 using kube::resources::SwarmJobs;
 using nlohmann::json;
 using std::chrono::seconds;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Pair;
 using testing::UnorderedElementsAre;
 
 const std::string kTwoPools = R"({"workers": {"replicas": 4, "pools": [
@@ -124,6 +127,51 @@ TEST_F(SatelliteRealApiTest, AJobGetsWorkersInBothClustersAndWhatTheyNeedThere) 
   EXPECT_TRUE(Await([&] { return TrainerThere() == "10.1.0.9"; }));
   EXPECT_FALSE(NamesIn(*west_, kube::resources::Secrets()).contains("tiny-ca"))
       << "the key of the authority stays at home";
+}
+
+TEST_F(SatelliteRealApiTest, PodsKnowTheGatewaysOfBothClustersOnceTheirLoadBalancersHaveAddresses) {
+  const auto give = [this](kube::Client& client, const std::string& ip) {
+    const json ingress{{"status", {{"loadBalancer", {{"ingress", {{{"ip", ip}}}}}}}}};
+    const auto given = client.Patch(kube::resources::Services(), {ns_, "gateway"},
+                                    kube::PatchType::kMerge, ingress, {.subresource = "status"});
+    ASSERT_TRUE(given.ok()) << given.status().ToString();
+  };
+  const json port{{"name", "workers"}, {"port", 7444}};
+  const json service{{"apiVersion", "v1"},
+                     {"kind", "Service"},
+                     {"metadata", {{"name", "gateway"}, {"namespace", ns_}}},
+                     {"spec", {{"type", "LoadBalancer"}, {"ports", json::array({port})}}}};
+  for (kube::Client* client : {client_.get(), west_.get()}) {
+    ASSERT_TRUE(client->Create(kube::resources::Services(), service).ok());
+  }
+  satellite::OwnGateway own({ns_, "gateway"}, *client_);
+  EXPECT_FALSE(own.Look());
+  give(*client_, "203.0.113.9");
+  EXPECT_TRUE(own.Look());
+  EXPECT_FALSE(own.Look()) << "nothing has changed";
+  controller_->UseGateways([this, address = own.address()] {
+    std::map<std::string, std::string> gateways = home_->Connected();
+    gateways["home"] = address;
+    return gateways;
+  });
+
+  RunSatellite({.token = TokenFor("west"),
+                .secret = {},
+                .namespaces = {},
+                .sweep = {},
+                .gateway = {ns_, "gateway"}});
+  ASSERT_TRUE(Await([&] { return NotedAsConnected(); }));
+  EXPECT_THAT(home_->Connected(), ElementsAre(Pair("west", "")));
+  give(*west_, "198.51.100.7");
+  ASSERT_TRUE(Await([&] { return home_->Connected()["west"] == "198.51.100.7:7444"; }));
+
+  Submit();
+  ASSERT_TRUE(Await([&] { return There().size() == 2 && Here().size() == 3; }));
+  const auto pod = west_->Get(Pods(), {ns_, *There().begin()});
+  ASSERT_TRUE(pod.ok()) << pod.status().ToString();
+  const std::string names = (**pod)["spec"]["containers"][0]["env"].dump();
+  EXPECT_THAT(names, HasSubstr("198.51.100.7:7444/" + *There().begin() + ".tiny-workers." + ns_));
+  EXPECT_THAT(names, HasSubstr("203.0.113.9:7444/tiny-trainer." + ns_));
 }
 
 TEST_F(SatelliteRealApiTest, AWorkerThatIsLostThereIsReplacedAndCounted) {

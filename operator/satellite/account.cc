@@ -26,7 +26,9 @@ std::string ToText(const Account& account) {
   }
   json connections = json::object();
   for (const auto& [cluster, connection] : account.connections) {
-    connections[cluster] = {{"up", connection.up}, {"since", UnixSeconds(connection.since)}};
+    connections[cluster] = {{"up", connection.up},
+                            {"since", UnixSeconds(connection.since)},
+                            {"gateway", connection.gateway}};
   }
   return json{{"tokens", tokens},
               {"revoked", account.revoked},
@@ -48,7 +50,8 @@ Result<Account> ParseAccount(const std::string& text) {
     if (object.contains("connections")) {
       for (const auto& [cluster, connection] : object.at("connections").items()) {
         account.connections[cluster] = {connection.at("up"),
-                                        FromUnixSeconds(connection.at("since"))};
+                                        FromUnixSeconds(connection.at("since")),
+                                        connection.value("gateway", "")};
       }
     }
     return account;
@@ -76,16 +79,20 @@ Result<std::string> UseToken(const std::string& id, const std::string& secret_di
   return cluster;
 }
 
-void NoteConnections(const std::set<std::string>& connected, bool all_have_come, WallTime now,
-                     Account* account) {
+void NoteConnections(const std::map<std::string, std::string>& connected, bool all_have_come,
+                     WallTime now, Account* account) {
   now = std::chrono::floor<std::chrono::seconds>(now);
-  for (const std::string& cluster : connected) {
-    Connection& connection = account->connections[cluster];
-    if (!connection.up) connection = {true, now};
+  const auto turn = [now](Connection& connection, bool up) {
+    if (connection.up != up) connection.since = now;
+    connection.up = up;
+  };
+  for (const auto& [cluster, gateway] : connected) {
+    turn(account->connections[cluster], true);
+    account->connections[cluster].gateway = gateway;
   }
   if (!all_have_come) return;
   for (auto& [cluster, connection] : account->connections) {
-    if (connection.up && !connected.contains(cluster)) connection = {false, now};
+    if (!connected.contains(cluster)) turn(connection, false);
   }
 }
 

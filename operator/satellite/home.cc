@@ -5,6 +5,7 @@
 
 #include "base/identity/trust.h"
 #include "base/log.h"
+#include "operator/satellite/gateway.h"
 
 namespace swarm::satellite {
 namespace {
@@ -131,13 +132,20 @@ std::optional<enrol::ProofPlace> Home::ProofPlaceOf(const std::string& cluster) 
   return enrol::ProofPlace{home, fingerprint_, cluster, ""};
 }
 
+std::map<std::string, std::string> Home::Connected() const {
+  std::map<std::string, std::string> connected = door_->Connected();
+  for (auto& [cluster, gateway] : connected) {
+    if (!IsGatewayAddress(gateway)) gateway.clear();  // no pod could begin with it
+  }
+  return connected;
+}
+
 Status Home::Tend(const std::set<std::string>& job_uids) {
   door_->TellJobs(job_uids);
   ASSIGN_OR_RETURN(const Account account, ReadAccount(client_, secret_));
   for (const std::string& cluster : account.revoked) door_->Close(cluster, Revoked(cluster));
   const auto note = [&](Account* noted) {
-    NoteConnections(door_->Connected(), timing_.Now() - opened_ >= kComing, timing_.WallNow(),
-                    noted);
+    NoteConnections(Connected(), timing_.Now() - opened_ >= kComing, timing_.WallNow(), noted);
     return Status();
   };
   Account noted = account;

@@ -4,6 +4,7 @@
 
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -45,6 +46,8 @@ class Home final : public Reception {
   /// Where the pods of this cluster prove which ones they are, without their token file. None: its
   /// satellite is not connected, or names no place.
   std::optional<enrol::ProofPlace> ProofPlaceOf(const std::string& cluster) const;
+  /// The clusters whose satellite is connected, with host:port of their gateways (empty: none).
+  std::map<std::string, std::string> Connected() const;
 
  private:
   Home(kube::ObjectName secret, kube::Client& client, kube::Timing& timing,

@@ -14,6 +14,7 @@
 #include "operator/names/names.h"
 #include "operator/satellite/account_secret.h"
 #include "operator/satellite/gate.h"
+#include "operator/satellite/gateway.h"
 #include "operator/satellite/wire/guest.h"
 #include "worker/enrol/token.h"
 
@@ -23,6 +24,8 @@ namespace {
 using nlohmann::json;
 
 constexpr Duration kSweepPeriod = std::chrono::seconds(10);
+/// How often the satellite asks whether its gateway has another address.
+constexpr Duration kGatewayPeriod = std::chrono::seconds(10);
 /// Pods are counted at each of so many sweeps: a list of them costs the API server more than one of
 /// outposts.
 constexpr int kSweepsPerCount = 6;
@@ -56,6 +59,7 @@ class Satellite {
         own_(own),
         timing_(timing),
         metrics_(metrics),
+        gateway_(options.gateway, own.client),
         sweep_(options.sweep, timing.Now()) {}
 
   Status Run(std::stop_token stop) {
@@ -101,6 +105,8 @@ class Satellite {
     if (options_.pods_prove) {
       guest.proof_home = options_.proof_home.empty() ? member.home.address : options_.proof_home;
     }
+    gateway_.Look();
+    guest.gateway = gateway_.address();
     guest.check = [this](const kube::HttpRequest& request) {
       Status allowed = CheckRequest(request, options_.namespaces);
       if (!allowed.ok()) metrics_->Refused();
@@ -115,14 +121,15 @@ class Satellite {
       const std::lock_guard lock(mutex_);
       sweep_.Hear(uids, timing_.Now());
     };
-    const Status ended = ServeUntilRenewal(guest, member.pair, stop);
+    const Status ended = ServeWhileTrue(guest, member.pair, stop);
     metrics_->Connected(false);
     return ended;
   }
 
-  /// A connection may outlast the certificate, and no other one could be made then.
-  Status ServeUntilRenewal(const GuestOptions& guest, const identity::KeyPair& pair,
-                           const std::stop_token& stop) {
+  /// Serves until the certificate is to be renewed: a connection may outlast it, and no other one
+  /// could be made then. Or until what home was told of the gateway is not so any more.
+  Status ServeWhileTrue(const GuestOptions& guest, const identity::KeyPair& pair,
+                        const std::stop_token& stop) {
     ASSIGN_OR_RETURN(const WallTime renew_at, RenewalOf(pair));
     const Duration left = std::max<Duration>(renew_at - timing_.WallNow(), kRenewalPause);
     std::stop_source ends;
@@ -131,9 +138,17 @@ class Satellite {
       pthread_setname_np(pthread_self(), "renewal");
       if (timing_.Sleep(left, over)) ends.request_stop();
     });
+    const std::jthread looks([&](std::stop_token over) {
+      pthread_setname_np(pthread_self(), "gateway");
+      while (gateway_.exists() && timing_.Sleep(kGatewayPeriod, over)) {
+        if (gateway_.Look()) ends.request_stop();
+      }
+    });
     Status ended = ServeHome(guest, ends.get_token());
     const bool in_order = ends.stop_requested() && !stop.stop_requested();
-    return in_order ? Unavailable("the certificate is to be renewed") : ended;
+    return in_order
+               ? Unavailable("the certificate or what home knows of the gateway is to be renewed")
+               : ended;
   }
 
   void TellCertificate(const identity::KeyPair& pair) {
@@ -258,6 +273,7 @@ class Satellite {
   const OwnCluster& own_;
   kube::Timing& timing_;
   SatelliteMetrics* const metrics_;
+  OwnGateway gateway_;
   std::mutex mutex_;
   Sweep sweep_;             // guarded
   std::uint64_t term_ = 0;  // guarded: the latest of home's leaders

@@ -26,6 +26,7 @@ struct SatelliteOptions {
   bool pods_prove = false;
   /// host:port at which they reach home; empty: as this satellite does.
   std::string proof_home = {};
+  kube::ObjectName gateway = {};  ///< Service of this cluster's gateway; without a name: none
 };
 
 /// The API server of the satellite's own cluster.

@@ -316,6 +316,23 @@ class Gateways(unittest.TestCase):
         self.assertIn("--gateway=home=203.0.113.9:7444", arguments)
         self.assertIn("--gateway=west=gw.west.example:443", arguments)
 
+    def test_its_load_balancer_tells_the_operator_where_it_is(self):
+        flag = "--gateway-service=swarm-swarm-operator-gateway"
+        right = {"apiGroups": [""], "resources": ["services"], "resourceNames": ["swarm-swarm-operator-gateway"],
+                 "verbs": ["get"]}
+        connected = [{"satellites.enabled": True}, {"satellite.enabled": True, "satellite.token": "sj1_a"}]
+        for values in connected:
+            told = render({"gateway.enabled": True, **values})
+            operator = told["Deployment", "swarm-swarm-operator"]["spec"]["template"]["spec"]["containers"][0]
+            self.assertIn(flag, operator["args"])
+            self.assertIn(right, told["Role", "swarm-swarm-operator-satellites"]["rules"])
+        for values in [connected[0], {"gateway.enabled": True},
+                       {**connected[0], "gateway.enabled": True, "gateway.service.type": "NodePort"}]:
+            silent = render(values)
+            operator = silent["Deployment", "swarm-swarm-operator"]["spec"]["template"]["spec"]["containers"][0]
+            self.assertNotIn(flag, operator["args"])
+            self.assertNotIn(right, silent.get(("Role", "swarm-swarm-operator-satellites"), {}).get("rules", []))
+
     def test_what_does_not_go_together_is_refused(self):
         with self.assertRaisesRegex(AssertionError, "tells pods which gateways there are"):
             render({"satellite.enabled": True, "gateways.home": "a:1"})
@@ -546,7 +563,8 @@ class Notes(unittest.TestCase):
         self.assertNotIn("kubectl apply", satellite)
         self.assertNotIn("gateways.NAME", satellite)
         self.assertIn("--set gateways.NAME=ADDRESS:443", self.notes(
-            {"satellite.enabled": True, "gateway.enabled": True, "gateway.service.port": 443}))
+            {"satellite.enabled": True, "gateway.enabled": True, "gateway.service.port": 443,
+             "gateway.service.type": "NodePort"}))
 
     def test_they_lead_from_a_gateway_without_an_address_to_one_that_workers_know(self):
         before = self.notes({"gateway.enabled": True})
@@ -555,6 +573,9 @@ class Notes(unittest.TestCase):
         after = self.notes({"gateway.enabled": True, "gateways.home": "203.0.113.9:7444"})
         self.assertIn("by the gateway, at 203.0.113.9:7444.", after)
         self.assertNotIn("ADDRESS", after)
+        balanced = self.notes({"gateway.enabled": True, "satellites.enabled": True})
+        self.assertIn("at the address of its load balancer", balanced)
+        self.assertNotIn("ADDRESS", balanced)
 
 
 PROGRAM = None

@@ -155,3 +155,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
   resources: [resourceflavors, workloadpriorityclasses]
   verbs: [get]
 {{- end }}
+
+{{/* "true" where the load balancer of the gateway tells the operator how other clusters reach it. */}}
+{{- define "swarmjob.gatewayTells" -}}
+{{- $connected := or .Values.satellites.enabled .Values.satellite.enabled -}}
+{{- and .Values.gateway.enabled (eq .Values.gateway.service.type "LoadBalancer") $connected -}}
+{{- end }}

@@ -90,6 +90,7 @@ void TwoClustersUnderTest::StartHome(std::uint64_t term) {
 
 void TwoClustersUnderTest::StopHome() {
   if (controller_) controller_->ProveAt(nullptr);
+  if (controller_) controller_->UseGateways(nullptr);  // both ask home
   home_.reset();
   controller_.reset();
 }

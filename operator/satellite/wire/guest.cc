@@ -107,6 +107,7 @@ class Guest {
     }
     pb::FromSatellite hello;
     hello.mutable_hello()->set_proof_home(options_.proof_home);
+    hello.mutable_hello()->set_gateway(options_.gateway);
     Send(hello);
     const std::stop_callback closes(stop,
                                     [this] { stream()->Close(Cancelled("the satellite ends")); });

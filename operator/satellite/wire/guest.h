@@ -38,6 +38,8 @@ struct GuestOptions {
   std::function<Status(const kube::HttpRequest&)> check;
   /// host:port at which the pods of this cluster prove to home which ones they are; empty: nowhere.
   std::string proof_home;
+  /// host:port at which the other clusters reach the gateway of this one; empty: none is known.
+  std::string gateway;
   /// Home's leader has named itself. An error ends the connection: it is not followed. On a thread
   /// of gRPC, as on_jobs.
   std::function<Status(std::uint64_t leader_term)> on_welcome;

@@ -61,9 +61,10 @@ class Line : public std::enable_shared_from_this<Line> {
     if (!jobs.empty()) (void)stream_->Send(jobs);
   }
   void Close(const Status& why) { stream_->Close(why); }
-  std::string proof_home() const {
+  /// Empty before it has come.
+  pb::SatelliteHello hello() const {
     const std::lock_guard lock(mutex_);
-    return proof_home_;
+    return hello_;
   }
   bool ended() const {
     const std::lock_guard lock(mutex_);
@@ -146,7 +147,7 @@ class Line : public std::enable_shared_from_this<Line> {
       }
     } else if (message.has_hello()) {
       const std::lock_guard lock(mutex_);
-      proof_home_ = message.hello().proof_home();
+      hello_ = message.hello();
     }
     resume();
   }
@@ -167,7 +168,7 @@ class Line : public std::enable_shared_from_this<Line> {
   std::uint64_t last_id_ = 0;                                      // guarded
   std::map<std::uint64_t, std::shared_ptr<kube::Exchange>> open_;  // guarded
   std::optional<Status> ended_;                                    // guarded
-  std::string proof_home_;                                         // guarded
+  pb::SatelliteHello hello_;                                       // guarded
 };
 
 /// The way to the API server of one cluster, over whichever satellite is connected.
@@ -268,14 +269,14 @@ class HomeDoor::Service final : public grpc::CallbackGenericService {
 
   std::string ProofHomeOf(const std::string& cluster) const {
     const auto line = LineOf(cluster);
-    return line ? line->proof_home() : "";
+    return line ? line->hello().proof_home() : "";
   }
 
-  std::set<std::string> Connected() const {
+  std::map<std::string, std::string> Connected() const {
     const std::lock_guard lock(mutex_);
-    std::set<std::string> connected;
+    std::map<std::string, std::string> connected;
     for (const auto& [name, transport] : transports_) {
-      if (transport->line()) connected.insert(name);
+      if (const auto line = transport->line()) connected[name] = line->hello().gateway();
     }
     return connected;
   }
@@ -399,7 +400,7 @@ void HomeDoor::Close(const std::string& cluster, const Status& why) {
 std::string HomeDoor::ProofHomeOf(const std::string& cluster) const {
   return service_->ProofHomeOf(cluster);
 }
-std::set<std::string> HomeDoor::Connected() const { return service_->Connected(); }
+std::map<std::string, std::string> HomeDoor::Connected() const { return service_->Connected(); }
 void HomeDoor::TellJobs(const std::set<std::string>& uids) { service_->TellJobs(uids); }
 
 }  // namespace swarm::satellite

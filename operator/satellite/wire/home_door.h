@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -38,8 +39,9 @@ class HomeDoor {
   /// Where the pods of this cluster prove which ones they are (host:port), by its satellite's word;
   /// empty: nowhere.
   std::string ProofHomeOf(const std::string& cluster) const;
-  /// The clusters whose satellite is connected.
-  std::set<std::string> Connected() const;
+  /// The clusters whose satellite is connected, with host:port of their gateways by its word (any
+  /// text may be there; empty: none).
+  std::map<std::string, std::string> Connected() const;
   /// Sends the satellite of this cluster away, if one is connected.
   void Close(const std::string& cluster, const Status& why);
 

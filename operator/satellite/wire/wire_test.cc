@@ -25,6 +25,8 @@ using std::chrono::seconds;
 using testing::AnyOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Pair;
 
 /// Lets in whoever has a certificate of a satellite, and enrols with one word.
 class OpenReception final : public Reception {
@@ -90,6 +92,7 @@ class WireTest : public testing::Test {
         {.server = api_.url(), .tls = {}, .proxy = "", .tls_server_name = ""});
     if (!token.empty()) options.credentials = kube::FixedToken(token);
     options.proof_home = proof_home_;
+    options.gateway = gateway_;
     options.check = [](const kube::HttpRequest& request) {
       return request.target == "/forbidden" ? PermissionDenied("not for home") : Status();
     };
@@ -118,7 +121,7 @@ class WireTest : public testing::Test {
   std::unique_ptr<HomeDoor> door_;
   std::atomic<std::uint64_t> term_ = 0;
   Status welcome_answer_;
-  std::string proof_home_;
+  std::string proof_home_, gateway_;
   std::promise<std::set<std::string>> jobs_;
   Status ended_;
   std::jthread satellite_;
@@ -188,6 +191,22 @@ TEST_F(WireTest, ASatelliteSaysWhereItsPodsProveThemselvesBeforeItAnswersAnythin
   ASSERT_TRUE(Ask(*transport, "/forbidden").ok());
   EXPECT_EQ(door_->ProofHomeOf("b"), "203.0.113.9:7443");
   EXPECT_EQ(door_->ProofHomeOf("c"), "");
+}
+
+TEST_F(WireTest, ASatelliteSaysWhereItsGatewayIsForAsLongAsItIsConnected) {
+  gateway_ = "203.0.113.9:7444";
+  EXPECT_THAT(door_->Connected(), IsEmpty());
+  StartSatellite();
+  const auto transport = reception_.Transport();
+  ASSERT_TRUE(Ask(*transport, "/forbidden").ok());
+  EXPECT_THAT(door_->Connected(), ElementsAre(Pair("b", "203.0.113.9:7444")));
+
+  EndSatellite();
+  gateway_.clear();
+  while (!door_->Connected().empty()) std::this_thread::yield();
+  StartSatellite();
+  while (!Ask(*transport, "/forbidden").ok()) std::this_thread::yield();
+  EXPECT_THAT(door_->Connected(), ElementsAre(Pair("b", ""))) << "it has none any more";
 }
 
 /// A door whose home lets `signer` sign for one word, and says that `named` has.
