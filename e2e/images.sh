@@ -2,7 +2,8 @@
 # Builds the images of operator and worker, and the base and the pause image under them, without a
 # container engine and without compiling again what `make build` has built:
 #   e2e/images.sh BUILD_FOLDER OUT [cpu|cuda]   writes OUT/{operator,worker,pause}.tar, and of operator and worker
-#                                               OUT/NAME.tag and the bill of materials OUT/NAME.cdx.json
+#                                               OUT/NAME.tag and the bill of materials OUT/NAME.cdx.json;
+#                                               with WITH_GATEWAY=1 OUT/gateway.tar, too
 # cuda: BUILD_FOLDER is the preset's, and SWARM_LIBTORCH the folder torch/ of an installed wheel of PyTorch, with its
 # dependencies beside it.
 # Base image and layers are kept in kube/store below SWARM_DEPS, so the next time takes seconds.
@@ -48,6 +49,15 @@ make_pause() {
   save pause localhost/pause:1
 }
 
+# Where cases of several clusters are played.
+make_gateway() {
+  [ -f "$out/gateway.tar" ] && return
+  echo "e2e: building the image of the gateway"
+  in_store bud -q --isolation chroot --build-arg "BASE=$base" -t localhost/gateway:1 e2e/gateway >"$work/gateway.log" 2>&1 ||
+    { tail -n 30 "$work/gateway.log" >&2; exit 1; }
+  save gateway localhost/gateway:1
+}
+
 save() { # name, image
   rm -f "$out/$1.tar"
   in_store push -q "$2" "docker-archive:$out/$1.tar:$2" >/dev/null
@@ -86,6 +96,7 @@ make_image() { # name, dockerfile, target, context
 
 make_base
 make_pause
+[ -z "${WITH_GATEWAY:-}" ] || make_gateway
 worker/image/collect.sh "$kind" "$build" "$libtorch" "$work/worker/image/$kind"
 make_image worker worker/Dockerfile "$kind" "$work/worker"
 if [ -x "$build/bin/swarm-operator" ]; then

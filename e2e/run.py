@@ -90,13 +90,14 @@ def choose(registry, names, tags):
             if (not wanted or case.name in wanted) and (not labels or labels & case.tags)]
 
 
-def prepare(options):
-    """Builds programs and images before the cluster exists, with the machine's own network."""
+def prepare(options, chosen):
+    """Builds the programs and images that the cases need before the cluster exists, with the machine's own network."""
     commands = [[ROOT / "e2e" / "build.sh"], [ROOT / "e2e" / "images.sh", options.build, options.build / "e2e"]]
     if options.old:
         commands.append([options.old / "e2e" / "images.sh", options.old / OLD_BUILD, options.old / OLD_BUILD / "e2e"])
+    gateway = {"WITH_GATEWAY": "1"} if any("regions" in case.tags for case in chosen) else {}
     for command in commands:
-        if subprocess.run(command, env={**os.environ, "SWARM_DEPS": str(deps())}, check=False).returncode:
+        if subprocess.run(command, env={**os.environ, "SWARM_DEPS": str(deps()), **gateway}, check=False).returncode:
             raise ClusterError(f"{command[0]} failed")
 
 
@@ -299,9 +300,9 @@ def main():
     try:
         if options.kubeconfig or sandbox.Sandbox.current():
             return inside(options)
-        choose(load_cases(), options.cases, options.tags)
+        chosen = choose(load_cases(), options.cases, options.tags)
         sandbox.refuse_without_rights()
-        prepare(options)
+        prepare(options, chosen)
         return sandbox.run([sys.executable, *sys.argv])
     except KeyboardInterrupt:
         return 130

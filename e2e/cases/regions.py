@@ -10,7 +10,7 @@ from harness import reference
 from harness.case import case
 from harness.job import ON_DEMAND, RESOURCES
 from harness.kubectl import Refused, eventually
-from harness.world import OPERATOR_NAMESPACE, RESTRICTED
+from harness.world import OPERATOR_NAMESPACE, RELEASE, RESTRICTED
 
 WEST = {"name": "there", "cluster": "west", "resources": RESOURCES}
 HERE = {"name": "here", "resources": RESOURCES, **ON_DEMAND}
@@ -223,5 +223,59 @@ def first_contribution(world):
                 west.delete("secret", "swarm-satellite", OPERATOR_NAMESPACE)
             world.note(f"median {statistics.median(taken):.1f} s, worst {max(taken):.1f} s")
             world.check("each time a worker there contributed", len(taken) == 5)
+    finally:
+        world.install()  # without satellites, as other cases expect it
+
+
+# helm would wait for the addresses of load balancers.
+GATEWAY = ["--wait=false", "--set", "gateway.enabled=true", "--set", "gateway.image.repository=localhost/gateway",
+           "--set-string", "gateway.image.tag=1"]
+
+
+def gateways_of(job):
+    """The addresses of gateways that the job's worker pods in its own cluster know."""
+    pods = job.world.kubectl.list("pods", job.world.namespace, "swarmjob.dev/role=worker")
+    return {each["value"].split("/")[0] for pod in pods for each in pod["spec"]["containers"][0]["env"]
+            if each["name"] == "SWARM_GATEWAY"}
+
+
+@case("Two clusters whose pods do not reach each other train through their gateways, and lose them", "regions",
+      machines=True, seconds=600)
+def gateways(world):
+    try:
+        world.install("--set", "satellites.enabled=true", *GATEWAY)
+        world.give_addresses()
+        with world.west() as west, world.apart():
+            token = eventually("home to give a token", lambda: world.run_swarmctl(
+                "satellite", "token", "west", namespace=OPERATOR_NAMESPACE), 60)
+            world.install_satellite(west, "--set", f"satellite.token={token.strip()}", *GATEWAY)
+            world.give_addresses()
+            eventually("home to know the gateway there", lambda: "gateway at" in world.run_swarmctl(
+                "satellite", "list", namespace=OPERATOR_NAMESPACE), 60)
+            job, there = train_in_both(world, west, steps=900)
+            world.check("the pods know the gateway of their cluster, by its load balancer", len(gateways_of(job)) == 1,
+                        gateways_of(job))
+            eventually("workers of both clusters to contribute", lambda: there <= contributors(job), 60)
+
+            for kubectl in (world.kubectl, west):
+                for pod in kubectl.list("pods", OPERATOR_NAMESPACE, "app.kubernetes.io/name=swarm-gateway"):
+                    kubectl.delete("pod", pod["metadata"]["name"], OPERATOR_NAMESPACE, "--grace-period=0", "--force")
+            world.note("all gateways were killed")
+            trains_on(job)
+            eventually("workers of both clusters to contribute again", lambda: there <= contributors(job), 60)
+
+            deployment = f"{RELEASE}-swarm-operator-gateway"
+            for kubectl in (world.kubectl, west):
+                kubectl("scale", "deployment", deployment, "-n", OPERATOR_NAMESPACE, "--replicas=0")
+            eventually("the workers there to be out of the sums, as there is no other way",
+                       lambda: not there & contributors(job), 60)
+            world.note("without gateways no worker there contributes")
+            trains_on(job)
+            for kubectl in (world.kubectl, west):
+                kubectl("scale", "deployment", deployment, "-n", OPERATOR_NAMESPACE, "--replicas=2")
+            world.note("the gateways are back")
+            eventually("workers there to contribute again",
+                       lambda: contributors(job) & workers_there(world, west), 180)
+            end_well(world, west, job)
     finally:
         world.install()  # without satellites, as other cases expect it

@@ -88,6 +88,15 @@ class Node:
         """Removes the name of an image. What runs from it goes on."""
         _ctr(self.folder / "containerd.sock", "images", "rm", "--sync", name)
 
+    def refuse(self, sources):
+        """Drops what comes to its pods from these ranges; to itself it comes. An empty list: nothing is dropped."""
+        own, family = network.pod_range(self.index), network.NFT_FAMILY
+        rule = f"{family} saddr {{ {', '.join(sources)} }} {family} daddr {own} drop" if sources else ""
+        rules = ("table inet apart\ndelete table inet apart\ntable inet apart {\n  chain prerouting {\n"
+                 f"    type filter hook prerouting priority raw; policy accept;\n    {rule}\n  }}\n}}\n")
+        subprocess.run(["nsenter", f"--net=/proc/{self.machine.pid}/ns/net", "nft", "-f", "-"], input=rules, text=True,
+                       check=True)
+
     def break_program(self, path):
         """Makes this program of all its images unusable, as if it were for other processors. What runs goes on."""
         for program in self.folder.glob(f"containerd/*.overlayfs/snapshots/*/fs/{path}"):

@@ -120,6 +120,24 @@ class World:
                 self.beside.remove(other)
             other.stop()
 
+    @contextlib.contextmanager
+    def apart(self):
+        """Meanwhile no pod reaches the address of a pod in another cluster, as where networks are not routed. Machines
+        reach each other."""
+        clusters = (self.cluster, *self.beside)
+        try:
+            for cluster in clusters:
+                others = [network.pod_range(node.index) for other in clusters if other is not cluster
+                          for node in other.nodes.values()]
+                for node in cluster.nodes.values():
+                    node.refuse(others)
+            self.note("the pods of the clusters do not reach each other")
+            yield
+        finally:
+            for cluster in clusters:
+                for node in cluster.nodes.values():
+                    node.refuse([])
+
     def home_for_satellites(self):
         """Lets this cluster's operator expect satellites, and returns the address at which they reach it."""
         self.install("--set", "satellites.enabled=true", "--set", "satellites.service.type=NodePort")
