@@ -45,6 +45,8 @@ def shown(value, unit, decimals=None):
         return fixed(value / 86400, decimals) + " days"
     if unit == "percentunit":
         return fixed(value * 100, decimals) + "%"
+    if unit == "currencyUSD":
+        return f"${fixed(value, decimals)}"
     if unit == "sci":
         return f"{value:.2e}"
     if unit.startswith("suffix:"):

@@ -265,12 +265,21 @@ class Drawing(unittest.TestCase):
 
     def test_numbers_have_their_unit_and_the_digits_that_count(self):
         for value, unit, text in ((1100.3, "suffix:tokens/s", "1100 tokens/s"), (0.995, "percentunit", "99.5%"),
-                                  (90, "s", "1.5 mins"), (0.0123, "s", "12.3 ms"), (2048, "bytes", "2 KiB"),
-                                  (1500, "Bps", "1.5 kB/s"), (0.0003, "sci", "3.00e-04"), (0, "ops", "0 ops/s")):
+                                  (1.5, "currencyUSD", "$1.5"), (90, "s", "1.5 mins"), (0.0123, "s", "12.3 ms"),
+                                  (2048, "bytes", "2 KiB"), (1500, "Bps", "1.5 kB/s"),
+                                  (0.0003, "sci", "3.00e-04"), (0, "ops", "0 ops/s")):
             with self.subTest(unit, value=value):
                 self.assertEqual(draw.shown(value, unit), text)
         with self.assertRaisesRegex(ValueError, "lux"):
             draw.shown(1, "lux")
+
+    def test_it_knows_the_unit_of_every_panel(self):
+        for name, dashboard in dashboards().items():
+            for panel in panels(dashboard):
+                unit = panel.get("fieldConfig", {}).get("defaults", {}).get("unit")
+                if unit is not None:
+                    with self.subTest(name, panel=panel["title"]):
+                        self.assertIn("2", draw.shown(2, unit))
 
     def test_a_panel_without_numbers_says_so_and_a_line_breaks_where_points_are_missing(self):
         job = dashboards()["job.json"]
