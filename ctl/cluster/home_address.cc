@@ -37,8 +37,8 @@ Result<std::string> AddressOf(const json& service, const json& port) {
 
 Result<std::string> HomeAddress(const std::vector<kube::Object>& services) {
   for (const kube::Object& service : services) {
-    if (const json port = kube::PortOf(*service, kPort); !port.is_null())
-      return AddressOf(*service, port);
+    const json port = kube::PortOf(*service, kPort);
+    if (!port.is_null()) return AddressOf(*service, port);
   }
   return NotFound("no Service is for satellites");
 }

@@ -87,8 +87,9 @@ void NoteConnections(const std::map<std::string, std::string>& connected, bool a
     connection.up = up;
   };
   for (const auto& [cluster, gateway] : connected) {
-    turn(account->connections[cluster], true);
-    account->connections[cluster].gateway = gateway;
+    Connection& connection = account->connections[cluster];
+    turn(connection, true);
+    connection.gateway = gateway;
   }
   if (!all_have_come) return;
   for (auto& [cluster, connection] : account->connections) {
