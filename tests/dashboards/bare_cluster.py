@@ -25,6 +25,8 @@ JOB = {
         "checkpoint": {"uri": "s3://bucket/checkpoints"},
     },
 }
+# Where all pods run. A pod without a node costs nothing yet.
+NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "machine"}}
 # A pool in a cluster that has no satellite: the operator has something to say of it, and all pods stay here.
 AWAY = {"name": "away", "cluster": "west", "machine": {"teraflops": 1, "dollarsPerHour": 1}}
 
@@ -78,7 +80,7 @@ def start_api_server(folder, programs):
                    f"--token-auth-file={folder / 'tokens.csv'}", "--authorization-mode=RBAC",
                    "--service-cluster-ip-range=10.0.0.0/24", f"--service-account-key-file={key}",
                    f"--service-account-signing-key-file={key}", "--service-account-issuer=https://kubernetes.default.svc",
-                   "--disable-admission-plugins=ServiceAccount")
+                   "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition")
     kubeconfig = folder / "kubeconfig"
     kubeconfig.write_text(json.dumps({
         "apiVersion": "v1", "kind": "Config", "current-context": "test",
@@ -116,6 +118,7 @@ class Operator:
         try:
             self.kubeconfig = start_api_server(folder, self.programs)
             self.kubectl("apply", "-f", ROOT / "crds/swarmjob.yaml")
+            self.kubectl("apply", "-f", "-", stdin=json.dumps(NODE))
             job = copy.deepcopy(JOB)
             job["spec"]["workers"]["pools"] += more
             self.kubectl("apply", "-f", "-", stdin=json.dumps(job))
@@ -136,16 +139,18 @@ class Operator:
 
     def pods(self, role):
         """The names of the job's pods in this role that have not ended, in the order of their making."""
-        listed = json.loads(self.kubectl("get", "pods", "-o", "json", "--sort-by=.metadata.creationTimestamp",
-                                         "-l", f"swarmjob.dev/role={role}"))["items"]
-        return [pod["metadata"]["name"] for pod in listed if pod["status"].get("phase") not in ("Failed", "Succeeded")
-                and "deletionTimestamp" not in pod["metadata"]]
+        return [pod["metadata"]["name"] for pod in self._alive(role)]
 
     def run_pods(self):
-        """As kubelets do: every pod runs and is ready."""
+        """As the scheduler and a kubelet do: every pod is bound to the node, runs, and is ready."""
         ready = [{"type": kind, "status": "True"} for kind in ("PodScheduled", "Ready")]
-        for pod in self.pods("trainer") + self.pods("worker"):
-            self._report(pod, {"phase": "Running", "podIP": "127.0.0.1", "conditions": ready})
+        for pod in self._alive("trainer") + self._alive("worker"):
+            name = pod["metadata"]["name"]
+            if "nodeName" not in pod["spec"]:
+                self.kubectl("create", "--raw", f"/api/v1/namespaces/default/pods/{name}/binding", "-f", "-",
+                             stdin=json.dumps({"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name},
+                                               "target": {"kind": "Node", "name": NODE["metadata"]["name"]}}))
+            self._report(name, {"phase": "Running", "podIP": "127.0.0.1", "conditions": ready})
 
     def fail(self, pod, exit_code=1):
         """As a kubelet does: the program of a worker's pod ended with an error of its own."""
@@ -157,6 +162,12 @@ class Operator:
         """As a kubelet does whose machine shuts down."""
         self._report(pod, {"phase": "Failed", "conditions": [
             {"type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet"}]})
+
+    def _alive(self, role):
+        listed = json.loads(self.kubectl("get", "pods", "-o", "json", "--sort-by=.metadata.creationTimestamp",
+                                         "-l", f"swarmjob.dev/role={role}"))["items"]
+        return [pod for pod in listed if pod["status"].get("phase") not in ("Failed", "Succeeded")
+                and "deletionTimestamp" not in pod["metadata"]]
 
     def _report(self, pod, status):
         self.kubectl("patch", "pod", pod, "--subresource=status", "--type=merge", "-p", json.dumps({"status": status}))

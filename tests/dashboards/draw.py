@@ -11,6 +11,7 @@ COLOURS = ("#73bf69", "#f2cc0c", "#8ab8ff", "#ff780a", "#f2495c", "#5794f2", "#b
            "#447ebc", "#c15c17", "#890f02", "#0a437c", "#6d1f62", "#584477")
 NAMED = {"text": "#ccccdc", "red": "#f2495c", "orange": "#ff9830", "yellow": "#fade2a", "green": "#73bf69",
          "blue": "#5794f2", "purple": "#b877d9", "semi-dark-blue": "#3274d9", "semi-dark-orange": "#ff780a"}
+GLYPH = 6.5  # pixels: more than a mean letter of a label is wide
 STYLE = """body{margin:0;background:#111217;color:#ccccdc;font:12px sans-serif}
 .panel{position:absolute;overflow:hidden;background:#181b1f;border:1px solid #2a2d33;box-sizing:border-box}
 .panel h3{margin:4px 8px;font-size:13px;font-weight:500}.row{position:absolute;font-size:15px;font-weight:500}
@@ -147,7 +148,9 @@ def _timeseries(panel, series, width, height, times):
     low, high = defaults.get("min", min(every)), max(every)
     if high <= low:
         high = low + 1
-    left, top, right, bottom = 76, 6, width - 12, height - 86
+    labels = [(tick, shown(tick, defaults["unit"])) for tick in _ticks(low, high)]
+    widest = max((len(label) for _, label in labels), default=0)
+    left, top, right, bottom = max(76, 12 + GLYPH * widest), 6, width - 12, height - 86
     start, end, step = times
 
     def x(time):
@@ -157,10 +160,9 @@ def _timeseries(panel, series, width, height, times):
         return bottom - (value - low) / (high - low) * (bottom - top)
 
     drawn = []
-    for tick in _ticks(low, high):
+    for tick, label in labels:
         drawn.append(f'<path d="M{left} {y(tick):.1f}H{right}" stroke="#2a2d33"/>'
-                     f'<text x="{left - 6}" y="{y(tick) + 4:.1f}" text-anchor="end">'
-                     f'{html.escape(shown(tick, defaults["unit"]))}</text>')
+                     f'<text x="{left - 6}" y="{y(tick) + 4:.1f}" text-anchor="end">{html.escape(label)}</text>')
     for index, (lower, upper) in enumerate(bands):
         colour = COLOURS[index % len(COLOURS)]
         for run in _runs(sorted(upper), step):

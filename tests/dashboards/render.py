@@ -44,7 +44,7 @@ ZERO = {
     "Reconcile errors": "the API server answers",
     "Watches lost": "the API server answers",
     "Own limit": "the operator asks less than its own limit allows",
-    "Avoided nodes": "no node has failed: there are none",
+    "Avoided nodes": "pods fail too seldom for their node to be avoided",
     "Drains": "no node has given a notice",
     "Checkpoint failures": "the disk takes them",
     "Jobs without capacity": "no pod has been pending for long",
