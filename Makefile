@@ -26,7 +26,7 @@ test: test-deps ## build everything, run all tests, name those left out (PRESET=
 	@scripts/build.sh $(PRESET) all
 	@scripts/test.sh $(PRESET)
 
-test-heavy: test-deps ## run what `make test` leaves out: all seeds of the simulation, the searches of spin (half an hour)
+test-heavy: test-deps ## run what `make test` leaves out: more seeds of the simulation, more jobs, the searches of spin (an hour)
 	@scripts/build.sh release simulation_test
 	@ctest --preset heavy --no-tests=error
 

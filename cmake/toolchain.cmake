@@ -11,12 +11,12 @@ endif()
 
 option(SWARM_CUDA "Build the CUDA parts" OFF)
 option(SWARM_WERROR "Treat warnings as errors" OFF)
-option(SWARM_UNITY "Compile the libraries' sources in groups: sooner from cold (scripts/build.sh sets it)" OFF)
-# Their lines name files by whole paths, so a compiler cache has them for one checkout alone.
-option(SWARM_UNITY_TESTS "With SWARM_UNITY, compile the tests in groups, too: soonest without a compiler cache" OFF)
+option(SWARM_UNITY "Compile sources in groups: sooner from cold (scripts/build.sh sets it)" OFF)
 option(SWARM_FUZZ "Make a fuzzer of each target in tests/fuzz; needs clang" OFF)
 set(SWARM_SANITIZE "" CACHE STRING "Sanitizers: address,undefined or thread")
 
+# A name of a file in a message is the one from the source tree: wherever a checkout is, it compiles to the same.
+add_compile_options(-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=)
 add_compile_options(-Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers)
 if(SWARM_WERROR)
   add_compile_options(-Werror)

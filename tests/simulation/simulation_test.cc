@@ -234,20 +234,31 @@ TEST(SimulationTest, SumsOfALowerScaleAreHandedOverToo) {
   }
 }
 
-class FaultTest : public ::testing::TestWithParam<std::uint64_t> {};
+/// The parameters are a kind and the number of seeds.
+class FaultTest : public ::testing::TestWithParam<std::tuple<std::uint64_t, std::uint64_t>> {};
 
 TEST_P(FaultTest, OfOneKindNeverChangesTheLosses) {
-  SweepOptions options{.count = 400, .threads = kThreads};
-  options.wishes.only = static_cast<FaultKind>(GetParam());
+  const auto [kind, seeds] = GetParam();
+  SweepOptions options{.count = seeds, .threads = kThreads};
+  options.wishes.only = static_cast<FaultKind>(kind);
   ExpectNoFailure(options);
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, FaultTest, ::testing::Range<std::uint64_t>(0, kFaultKinds),
-                         [](const auto& info) {
-                           std::string name(NameOf(static_cast<FaultKind>(info.param)));
-                           std::erase(name, '-');
-                           return name;
-                         });
+std::string NameOfKind(const ::testing::TestParamInfo<FaultTest::ParamType>& info) {
+  std::string name(NameOf(static_cast<FaultKind>(std::get<0>(info.param))));
+  std::erase(name, '-');
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(BriefKinds, FaultTest,
+                         ::testing::Combine(::testing::Range<std::uint64_t>(0, kFaultKinds),
+                                            ::testing::Values(100)),
+                         NameOfKind);
+// make test-heavy
+INSTANTIATE_TEST_SUITE_P(LongKinds, FaultTest,
+                         ::testing::Combine(::testing::Range<std::uint64_t>(0, kFaultKinds),
+                                            ::testing::Values(2'000)),
+                         NameOfKind);
 
 /// One stage of that many, in two regions as their names have it.
 Scenario OneFaultInTwoRegions(std::uint64_t seed, std::uint64_t replicas, FaultKind kind) {
@@ -398,7 +409,7 @@ TEST_P(SweepTest, StepsOfReplicasKeepTheInvariants) {
   EXPECT_NE(Sweep(options).fingerprint, of_the_job_alone);
 }
 
-INSTANTIATE_TEST_SUITE_P(Brief, SweepTest, ::testing::Values(1'000));
+INSTANTIATE_TEST_SUITE_P(Brief, SweepTest, ::testing::Values(300));
 // make test-heavy
 INSTANTIATE_TEST_SUITE_P(Long, SweepTest, ::testing::Values(10'000));
 

@@ -19,8 +19,6 @@ struct Layout {
 
 class EqualityTest : public ::testing::TestWithParam<api::StepMode> {
  protected:
-  /// Errors grow from step to step, so one story trains for long. What a switch breaks shows in the
-  /// first steps.
   api::SwarmJob Job(std::uint64_t steps = 16) {
     api::SwarmJob job = TinyJob(folder_);
     job.spec.training.stepMode = GetParam();
@@ -52,14 +50,24 @@ class EqualityTest : public ::testing::TestWithParam<api::StepMode> {
   TemporaryFolder folder_;
 };
 
+// S in {1, 2, 4, 7}, R in {1, 2, 3}, even and uneven.
+const std::vector<Layout> kLayouts{{{1}},          {{3}},          {{1, 1}},
+                                   {{3, 1}},       {{1, 2}},       {{1, 1, 1, 1}},
+                                   {{2, 2, 2, 2}}, {{3, 1, 2, 1}}, {{1, 2, 1, 3, 1, 1, 2}}};
+
 TEST_P(EqualityTest, EveryLayoutGivesTheLossesOfOneProcess) {
+  const auto expected = ReferenceLosses(Job());
+  for (const Layout& layout : kLayouts) ExpectEqualLosses(Job(), layout, expected);
+}
+
+/// Errors grow from step to step, so this trains for long. What a switch breaks shows in the first
+/// steps.
+class LongEqualityTest : public EqualityTest {};
+
+TEST_P(LongEqualityTest, EveryLayoutGivesTheLossesOfOneProcess) {
   const api::SwarmJob job = Job(50);
   const auto expected = ReferenceLosses(job, 0.8);
-  // S in {1, 2, 4, 7}, R in {1, 2, 3}, even and uneven.
-  const std::vector<Layout> layouts{{{1}},          {{3}},          {{1, 1}},
-                                    {{3, 1}},       {{1, 2}},       {{1, 1, 1, 1}},
-                                    {{2, 2, 2, 2}}, {{3, 1, 2, 1}}, {{1, 2, 1, 3, 1, 1, 2}}};
-  for (const Layout& layout : layouts) ExpectEqualLosses(job, layout, expected);
+  for (const Layout& layout : kLayouts) ExpectEqualLosses(job, layout, expected);
 }
 
 TEST_P(EqualityTest, ATiedHeadIsSummedOverTheFirstAndTheLastStage) {
@@ -198,11 +206,15 @@ TEST_P(EqualityTest, RecomputingChangesNoLoss) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(StepModes, EqualityTest,
-                         ::testing::Values(api::StepMode::kSync, api::StepMode::kDelayed),
-                         [](const auto& info) {
-                           return info.param == api::StepMode::kSync ? "Sync" : "Delayed";
-                         });
+const auto kStepModes = ::testing::Values(api::StepMode::kSync, api::StepMode::kDelayed);
+
+std::string NameOfMode(const ::testing::TestParamInfo<api::StepMode>& info) {
+  return info.param == api::StepMode::kSync ? "Sync" : "Delayed";
+}
+
+INSTANTIATE_TEST_SUITE_P(StepModes, EqualityTest, kStepModes, NameOfMode);
+// make test-heavy
+INSTANTIATE_TEST_SUITE_P(Long, LongEqualityTest, kStepModes, NameOfMode);
 
 }  // namespace
 }  // namespace swarm::tests

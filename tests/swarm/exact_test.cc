@@ -191,10 +191,11 @@ TEST(ExactReferenceTest, AStepThatIsOutOfRangeIsRepeatedWithRoomForIt) {
   }
 }
 
+std::string NameOf(const ::testing::TestParamInfo<Case>& info) { return info.param.name; }
+
 INSTANTIATE_TEST_SUITE_P(
     Jobs, ExactTest,
     ::testing::Values(Case{"SyncAdamW", api::StepMode::kSync, api::OptimizerType::kAdamW},
-                      Case{"DelayedLamb", api::StepMode::kDelayed, api::OptimizerType::kLAMB},
                       Case{"DelayedTied", api::StepMode::kDelayed, api::OptimizerType::kAdamW,
                            true},
                       Case{"SyncTiedBFloat16",
@@ -207,6 +208,32 @@ INSTANTIATE_TEST_SUITE_P(
                            api::OptimizerType::kAdamW,
                            false,
                            {.codec = api::BoundaryCodec::kInt8}},
+                      Case{"SyncAnchoredInt8",
+                           api::StepMode::kSync,
+                           api::OptimizerType::kLAMB,
+                           false,
+                           {.codec = api::BoundaryCodec::kAnchored,
+                            .coefficients = api::NumberCodec::kInt8,
+                            .rank = 4,
+                            .anchorTokens = 2}},
+                      Case{"SyncQwen3SubspaceLamb",
+                           api::StepMode::kSync,
+                           api::OptimizerType::kLAMB,
+                           true,
+                           {.codec = api::BoundaryCodec::kSubspace, .rank = 8, .refreshSteps = 3},
+                           api::ModelFamily::kQwen3},
+                      Case{"DelayedSubspaceBinary16",
+                           api::StepMode::kDelayed,
+                           api::OptimizerType::kAdamW,
+                           true,
+                           {.codec = api::BoundaryCodec::kSubspace, .rank = 8, .refreshSteps = 3},
+                           api::ModelFamily::kLlama,
+                           api::Precision::kFP16}),
+    NameOf);
+// make test-heavy
+INSTANTIATE_TEST_SUITE_P(
+    MoreJobs, ExactTest,
+    ::testing::Values(Case{"DelayedLamb", api::StepMode::kDelayed, api::OptimizerType::kLAMB},
                       Case{"DelayedSubspace",
                            api::StepMode::kDelayed,
                            api::OptimizerType::kAdamW,
@@ -217,14 +244,6 @@ INSTANTIATE_TEST_SUITE_P(
                            api::OptimizerType::kLAMB,
                            false,
                            {.codec = api::BoundaryCodec::kSubspace, .rank = 8, .refreshSteps = 2}},
-                      Case{"SyncAnchoredInt8",
-                           api::StepMode::kSync,
-                           api::OptimizerType::kLAMB,
-                           false,
-                           {.codec = api::BoundaryCodec::kAnchored,
-                            .coefficients = api::NumberCodec::kInt8,
-                            .rank = 4,
-                            .anchorTokens = 2}},
                       Case{"SyncTiedQwen2",
                            api::StepMode::kSync,
                            api::OptimizerType::kAdamW,
@@ -237,27 +256,14 @@ INSTANTIATE_TEST_SUITE_P(
                            true,
                            {},
                            api::ModelFamily::kSmolLM3},
-                      Case{"SyncQwen3SubspaceLamb",
-                           api::StepMode::kSync,
-                           api::OptimizerType::kLAMB,
-                           true,
-                           {.codec = api::BoundaryCodec::kSubspace, .rank = 8, .refreshSteps = 3},
-                           api::ModelFamily::kQwen3},
                       Case{"SyncGemma2Binary16",
                            api::StepMode::kSync,
                            api::OptimizerType::kAdamW,
                            true,
                            {},
                            api::ModelFamily::kGemma2,
-                           api::Precision::kFP16},
-                      Case{"DelayedSubspaceBinary16",
-                           api::StepMode::kDelayed,
-                           api::OptimizerType::kAdamW,
-                           true,
-                           {.codec = api::BoundaryCodec::kSubspace, .rank = 8, .refreshSteps = 3},
-                           api::ModelFamily::kLlama,
                            api::Precision::kFP16}),
-    [](const auto& info) { return info.param.name; });
+    NameOf);
 
 }  // namespace
 }  // namespace swarm::tests

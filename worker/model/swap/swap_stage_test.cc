@@ -587,8 +587,11 @@ struct Rooms {
 class SwapStageDeviceTest : public ::testing::TestWithParam<Rooms> {};
 INSTANTIATE_TEST_SUITE_P(Rooms, SwapStageDeviceTest,
                          ::testing::Values(Rooms{"ForTwoSegments", kMemory, false},
-                                           Rooms{"ForAThirdThatLeaves", 250'000, false},
                                            Rooms{"AndForTheStateOnTheHost", 250'000, true}),
+                         [](const auto& info) { return info.param.name; });
+// make test-heavy
+INSTANTIATE_TEST_SUITE_P(MoreRooms, SwapStageDeviceTest,
+                         ::testing::Values(Rooms{"ForAThirdThatLeaves", 250'000, false}),
                          [](const auto& info) { return info.param.name; });
 
 /// Weights cross to the device late, results and gradients leave it late, and none changes a bit.
