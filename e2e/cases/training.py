@@ -1,4 +1,7 @@
 """Jobs without faults."""
+import ipaddress
+
+from cluster import network
 from harness.case import case
 
 
@@ -8,6 +11,11 @@ def trains_to_success(world):
     job.await_condition("Accepted")
     job.await_ready(3)
     world.note("all workers are ready")
+    if world.cluster:
+        pods = {pod["metadata"]["name"]: [each["ip"] for each in pod["status"]["podIPs"]] for pod in job.pods()}
+        families = [nodes.version for nodes in network.NODES]
+        world.check("each pod has an address of each family, and the one that Kubernetes prefers first", all(
+            [ipaddress.ip_address(each).version for each in own] == families for own in pods.values()), pods)
     columns = world.kubectl("get", "swarmjobs", "-n", world.namespace).splitlines()
     for column in ("STATE", "STEP", "READY", "DESIRED", "PREEMPTIONS", "AGE"):
         world.check(f"kubectl get has the column {column}", column in columns[0].split(), columns[0])

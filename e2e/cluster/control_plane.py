@@ -69,7 +69,7 @@ class ControlPlane:
                                   capture_output=True, check=False).returncode == 0
         return Daemon("kube-apiserver", [
             binaries / "kube-apiserver", "--etcd-servers", self.etcd_url, f"--secure-port={self.port}",
-            f"--advertise-address={self.place.control_plane}", f"--service-cluster-ip-range={self.place.services}",
+            f"--advertise-address={self.place.control_plane}", f"--service-cluster-ip-range={','.join(self.place.services)}",
             f"--tls-cert-file={pki}/apiserver.crt", f"--tls-private-key-file={pki}/apiserver.key",
             f"--client-ca-file={self.authority.certificate}",
             f"--service-account-key-file={pki}/service-accounts.pub",
@@ -104,6 +104,6 @@ class ControlPlane:
     def _dns(self, binaries):
         corefile = self.folder / "Corefile"
         corefile.write_text(
-            f".:53 {{\n  bind {self.place.control_plane}\n  kubernetes cluster.local {self.place.services} {{\n"
+            f".:53 {{\n  bind {self.place.control_plane}\n  kubernetes cluster.local {' '.join(self.place.services)} {{\n"
             f"    kubeconfig {self.admin}\n  }}\n  cache 5\n}}\n")
         return Daemon("coredns", [binaries / "coredns", "-conf", corefile], self.logs)

@@ -37,7 +37,7 @@ class Node:
         self.name = name
         self.index = index
         self.labels = labels
-        self.address = network.address(index)
+        self.address = network.addresses(index)[0]
         self.folder = cluster.folder / name
         self.cgroup = f"{cluster.sandbox.name}/{name}"
         self.machine = None
@@ -55,8 +55,8 @@ class Node:
         with open(self.folder / "machine.log", "ab") as log:
             self.machine = subprocess.Popen(
                 ["unshare", "--net", "--pid", "--mount", "--ipc", "--uts", "--fork", "--kill-child", "--mount-proc",
-                 "bash", init, self.folder, self.cgroup, f"{self.address}/{network.NODES.prefixlen}",
-                 self.cluster.place.control_plane, self.cluster.binaries],
+                 "bash", init, self.folder, self.cgroup, ",".join(network.links(self.index)),
+                 ",".join(network.gateways()), self.cluster.binaries],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
         own = pathlib.Path("/proc/self/ns/net").readlink()
         wait_until(lambda: self._refuse_dead() and _net_namespace(self.machine.pid) not in (own, None), 20,
@@ -90,11 +90,16 @@ class Node:
 
     def refuse(self, sources):
         """Drops what comes to its pods from these ranges; to itself it comes. An empty list: nothing is dropped."""
-        own, family = network.pod_range(self.index), network.NFT_FAMILY
-        rule = f"{family} saddr {{ {', '.join(sources)} }} {family} daddr {own} drop" if sources else ""
-        rules = ("table inet apart\ndelete table inet apart\ntable inet apart {\n  chain prerouting {\n"
-                 f"    type filter hook prerouting priority raw; policy accept;\n    {rule}\n  }}\n}}\n")
-        subprocess.run(["nsenter", f"--net=/proc/{self.machine.pid}/ns/net", "nft", "-f", "-"], input=rules, text=True,
+        rules = []
+        for own in network.pod_ranges(self.index):
+            family = network.nft_family(own)
+            others = [source for source in sources if network.nft_family(source) == family]
+            if others:
+                rules.append(f"{family} saddr {{ {', '.join(others)} }} {family} daddr {own} drop")
+        table = ("table inet apart\ndelete table inet apart\ntable inet apart {\n  chain prerouting {\n"
+                 "    type filter hook prerouting priority raw; policy accept;\n    " + "\n    ".join(rules)
+                 + "\n  }\n}\n")
+        subprocess.run(["nsenter", f"--net=/proc/{self.machine.pid}/ns/net", "nft", "-f", "-"], input=table, text=True,
                        check=True)
 
     def break_program(self, path):
@@ -155,13 +160,13 @@ class Node:
             "cniVersion": "0.4.0", "name": "pods", "plugins": [{
                 "type": "ptp", "ipam": {
                     "type": "host-local", "dataDir": str(self.folder / "ipam"),
-                    "ranges": [[{"subnet": network.pod_range(self.index)}]],
-                    "routes": [{"dst": network.ANYWHERE}]}}]}))
+                    "ranges": [[{"subnet": pods}] for pods in network.pod_ranges(self.index)],
+                    "routes": [{"dst": anywhere} for anywhere in network.ANYWHERE]}}]}))
         (self.folder / "kubelet.json").write_text(json.dumps(self._kubelet()))
         (self.folder / "proxy.json").write_text(json.dumps({
             "apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "KubeProxyConfiguration",
             "mode": "nftables", "clientConnection": {"kubeconfig": str(self.cluster.control_plane.admin)},
-            "clusterCIDR": network.PODS, "hostnameOverride": self.name, "conntrack": {"maxPerCore": 0}}))
+            "clusterCIDR": ",".join(network.PODS), "hostnameOverride": self.name, "conntrack": {"maxPerCore": 0}}))
 
     def _kubelet(self):
         ca = str(self.cluster.control_plane.authority.certificate)

@@ -2,9 +2,11 @@
 # The first process of a node's machine, in namespaces that node.py has made: joins the node's control
 # group, waits for the cable, and starts containerd, the kubelet and kube-proxy. When it is killed, the
 # kernel ends every process of the machine at once.
-#   node_init.sh FOLDER CGROUP ADDRESS/BITS GATEWAY BINARIES
+#   node_init.sh FOLDER CGROUP ADDRESS/BITS[,...] GATEWAY[,...] BINARIES
 set -euo pipefail
-folder=$1 cgroup=$2 address=$3 gateway=$4 binaries=$5
+folder=$1 cgroup=$2 binaries=$5
+IFS=, read -ra addresses <<<"$3" # one of each family
+IFS=, read -ra gateways <<<"$4"
 
 for hierarchy in freezer cpu .; do # cgroup v1, v1, v2
   procs=/sys/fs/cgroup/$hierarchy/$cgroup/machine/cgroup.procs
@@ -18,14 +20,17 @@ mkdir -p /run/netns /var/lib/kubelet /var/log/containers
 
 until ip link show eth0 >/dev/null 2>&1; do sleep 0.05; done
 ip link set lo up
-case $gateway in
-*:*) nodad=nodad forwarding=net.ipv6.conf.all.forwarding ;; # without a search for duplicates it can be used at once
-*) nodad='' forwarding=net.ipv4.ip_forward ;;
-esac
-ip addr add "$address" dev eth0 $nodad
 ip link set eth0 up
-ip route add default via "$gateway"
-sysctl -qw "$forwarding=1"
+for i in "${!addresses[@]}"; do
+  case ${addresses[i]} in
+  *:*) nodad=nodad forwarding=net.ipv6.conf.all.forwarding ;; # without a search for duplicates it can be used at once
+  *) nodad='' forwarding=net.ipv4.ip_forward ;;
+  esac
+  ip addr add "${addresses[i]}" dev eth0 $nodad
+  ip route add default via "${gateways[i]}"
+  sysctl -qw "$forwarding=1"
+done
+own=("${addresses[@]%/*}")
 
 containerd --config "$folder/containerd.toml" >>"$folder/containerd.log" 2>&1 &
 until [ -S "$folder/containerd.sock" ]; do sleep 0.05; done
@@ -33,7 +38,7 @@ until [ -S "$folder/containerd.sock" ]; do sleep 0.05; done
 # starts it again.
 while :; do
   "$binaries/kubelet" --config="$folder/kubelet.json" --kubeconfig="$folder/kubelet.kubeconfig" \
-    --hostname-override="$(cat "$folder/name")" --node-ip="${address%/*}" --root-dir="$folder/kubelet" \
+    --hostname-override="$(cat "$folder/name")" --node-ip="$(IFS=,; echo "${own[*]}")" --root-dir="$folder/kubelet" \
     --cert-dir="$folder/kubelet-pki" --node-labels="$(cat "$folder/labels")" || sleep 1
 done >>"$folder/kubelet.log" 2>&1 &
 "$binaries/kube-proxy" --config="$folder/proxy.json" >>"$folder/kube-proxy.log" 2>&1 &

@@ -72,7 +72,8 @@ class PolicyAgent:
 def ruleset(mine, pods, namespaces, policies):
     """The nftables rules of the node with the pods `mine`."""
     chains, jumps = [], []
-    for pod in sorted(mine, key=lambda pod: pod["status"]["podIP"]):
+    each_address = [(address, pod) for pod in mine for address in addresses_of(pod)]
+    for address, pod in sorted(each_address, key=lambda each: each[0]):
         for direction, field, peers, own, other, verdict in (
                 # When a packet may leave, its destination must still admit it.
                 ("Egress", "egress", "to", "saddr", "daddr", "return"),
@@ -83,20 +84,25 @@ def ruleset(mine, pods, namespaces, policies):
                         and selects(policy["spec"].get("podSelector", {}), pod["metadata"].get("labels", {}))]
             if not applying:
                 continue
-            address = pod["status"]["podIP"]
             name = f"{field}-{address.replace('.', '-').replace(':', '-')}"
             lines = [line for policy in applying for rule in policy["spec"].get(field) or []
-                     for line in rule_lines(rule, peers, other, verdict, pod, policy, pods, namespaces)]
+                     for line in rule_lines(rule, peers, other, verdict, pod, address, policy, pods, namespaces)]
             chains.append(f"  chain {name} {{\n" + "".join(f"    {line}\n" for line in lines) + "    drop\n  }\n")
-            jumps.append((field, f"    {network.NFT_FAMILY} {own} {address} jump {name}\n"))
+            jumps.append((field, f"    {network.nft_family(address)} {own} {address} jump {name}\n"))
     ordered = "".join(line for _, line in sorted(jumps, key=lambda jump: jump[0]))  # egress comes first
     return ("table inet policies\ndelete table inet policies\ntable inet policies {\n" + "".join(chains)
             + "  chain forward {\n    type filter hook forward priority 10; policy accept;\n"
             "    ct state established,related accept\n" + ordered + "  }\n}\n")
 
 
-def rule_lines(rule, peers, other, verdict, pod, policy, pods, namespaces):
-    """One allow rule of a policy as lines of nftables."""
+def addresses_of(pod):
+    """Its addresses, one of each family."""
+    return [each["ip"] for each in pod["status"]["podIPs"]]
+
+
+def rule_lines(rule, peers, other, verdict, pod, own, policy, pods, namespaces):
+    """One allow rule of a policy as lines of nftables, for packets from or to this address of the pod."""
+    family = network.nft_family(own)
     named = {port["name"]: port["containerPort"] for container in pod["spec"]["containers"]
              for port in container.get("ports", []) if "name" in port}
     matches = []
@@ -112,10 +118,10 @@ def rule_lines(rule, peers, other, verdict, pod, policy, pods, namespaces):
     sources = [""]
     if rule.get(peers):
         addresses = sorted({address for peer in rule[peers] for address in peer_addresses(
-            peer, policy["metadata"]["namespace"], pods, namespaces)})
+            peer, policy["metadata"]["namespace"], pods, namespaces) if network.nft_family(address) == family})
         if not addresses:
             return []
-        sources = [f"{network.NFT_FAMILY} {other} {{ {', '.join(addresses)} }}"]
+        sources = [f"{family} {other} {{ {', '.join(addresses)} }}"]
     return [" ".join(part for part in (source, match, verdict) if part) for source in sources for match in matches]
 
 
@@ -123,8 +129,6 @@ def peer_addresses(peer, namespace, pods, namespaces):
     """The addresses of one peer of a policy."""
     if "ipBlock" in peer:
         allowed = [ipaddress.ip_network(peer["ipBlock"]["cidr"])]
-        if allowed[0].version != network.NODES.version:
-            return []
         for excluded in map(ipaddress.ip_network, peer["ipBlock"].get("except", [])):
             allowed = [part for block in allowed for part in (
                 block.address_exclude(excluded) if excluded.subnet_of(block) else [block])]
@@ -132,8 +136,8 @@ def peer_addresses(peer, namespace, pods, namespaces):
             [block] if block.prefixlen else block.subnets())]  # a set of nftables takes no range of length 0
     wanted = {name for name, labels in namespaces.items() if selects(peer["namespaceSelector"], labels)} \
         if "namespaceSelector" in peer else {namespace}
-    return [pod["status"]["podIP"] for pod in pods if pod["metadata"]["namespace"] in wanted
-            and selects(peer.get("podSelector", {}), pod["metadata"].get("labels", {}))]
+    return [address for pod in pods if pod["metadata"]["namespace"] in wanted
+            and selects(peer.get("podSelector", {}), pod["metadata"].get("labels", {})) for address in addresses_of(pod)]
 
 
 def selects(selector, labels):

@@ -127,8 +127,8 @@ class World:
         clusters = (self.cluster, *self.beside)
         try:
             for cluster in clusters:
-                others = [network.pod_range(node.index) for other in clusters if other is not cluster
-                          for node in other.nodes.values()]
+                others = [pods for other in clusters if other is not cluster
+                          for node in other.nodes.values() for pods in network.pod_ranges(node.index)]
                 for node in cluster.nodes.values():
                     node.refuse(others)
             self.note("the pods of the clusters do not reach each other")
