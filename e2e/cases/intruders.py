@@ -8,8 +8,9 @@ from harness.case import case
 from harness.kubectl import eventually
 
 
-def intruder(world, job, name, secret):
-    """Starts a pod that asks the job's trainer for work, with the certificates of the given Secret."""
+def intruder(world, job, name, secret, called=None):
+    """Starts a pod that asks the job's trainer for work, with the certificates of the given Secret. It calls itself as
+    the pod, or `called`."""
     files = [{"key": "ca.crt", "path": "ca.crt"}, {"key": "tls.crt", "path": "tls.crt"},
              {"key": "tls.key", "path": "tls.key"}]
     uid = job.object()["metadata"]["uid"]
@@ -28,7 +29,7 @@ def intruder(world, job, name, secret):
                 "volumeMounts": [{"name": "tls", "mountPath": "/etc/swarmjob/tls"}],
                 "env": [{"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}],
                 "command": [
-                    "swarm-worker", "--role=stage", f"--id={name}",
+                    "swarm-worker", "--role=stage", f"--id={called or name}",
                     f"--trainer={job.name}-trainer.{world.namespace}.svc:7000", "--listen=0.0.0.0:7000",
                     "--advertise=$(POD_IP):7000", "--threads=1", f"--job-uid={uid}",
                     "--tls-ca=/etc/swarmjob/tls/ca.crt", "--tls-cert=/etc/swarmjob/tls/tls.crt",
@@ -71,3 +72,25 @@ def foreign_peers(world):
         log = world.kubectl("logs", "-n", world.namespace, name)
         world.check(f"{name} was told that it is not trusted", any(
             word in log.lower() for word in ("certificate", "tls", "handshake", "verif", "unreachable")), log[-300:])
+
+
+@case("The key of a worker whose pod is gone opens nothing", "fast")
+def stolen_key(world):
+    job = world.job(replicas=3).submit().await_step(10)
+    victim = job.pod_names("worker")[0]
+    stolen = world.kubectl.get("secret", f"{victim}-identity", world.namespace)["data"]
+    make_secret(world, "stolen", {name: base64.b64decode(stolen[name]) for name in ("ca.crt", "tls.crt", "tls.key")})
+    world.kubectl.delete("pod", victim, world.namespace)
+    job.await_ready(3, without=[victim])
+    intruder(world, job, "thief", "stolen", called=victim)
+
+    def refused():
+        return "its pod is gone" in world.kubectl("logs", "-n", world.namespace, "thief")
+
+    eventually("the thief to hear that its certificate counts no more", refused, 60)
+    job.await_step(job.step() + 50)
+    workers = job.metrics()["swarmjob_trainer_workers"]
+    world.check("the trainer has only workers whose pods are there", workers == 3, workers)
+    world.kubectl.delete("pod", "thief", world.namespace)
+    job.stop()
+    job.verify(world, complete=False)

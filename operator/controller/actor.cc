@@ -571,12 +571,14 @@ void Actor::Direct(const Acting& acting, const plan::DirectTrainer& action) {
   protocol::Direct direct{.leader_term = acting.leader_term, .number = ++acting.memory->directs};
   for (const std::string& worker : action.drain) direct.drain.emplace_back(worker);
   direct.moves = action.moves;
+  direct.retired = action.retired;
   const Status sent = links_.Send(acting.name().ToString(), std::move(direct));
   if (!sent.ok()) {
     // The next decisions repeat the order until the trainer's status shows it.
     LOG_DEBUG("{}: {}", acting.name().ToString(), sent.ToString());
     return;
   }
+  if (action.drain.empty() && action.moves.empty()) return;
   JobCounters counters;
   std::set<std::string> ordered;
   for (const std::string& worker : action.drain) {

@@ -703,6 +703,35 @@ TEST_F(ReconcilerTest, WhatAJobCostsIsInItsMetricsAndNotInItsTrainersManifest) {
   EXPECT_FALSE(TrainersJob()["spec"].contains("budget"));
 }
 
+TEST_F(ReconcilerTest, TheTrainerIsToldWhichPodsAreGoneUntilItKnows) {
+  SubmitAndRun();
+  cluster_.server->Remove(Pods(), {"team", "tiny-w1"});
+  operator_.Settle();
+  protocol::JobStatus training;
+  training.state = protocol::JobState::kTraining;
+  training.term = protocol::Term(1);
+  const auto hear = [&] {
+    cluster_.trainers.Say(kube::TextAt(cluster_.pod("tiny-trainer-1"), "/status/podIP") + ":7000",
+                          training);
+    operator_.FillCaches();
+    (void)operator_.Look();
+  };
+  ASSERT_TRUE(cluster_.server->Await([&] {
+    hear();
+    return !cluster_.trainers.told().empty();
+  }));
+  const protocol::Direct told = cluster_.trainers.told().front();
+  EXPECT_TRUE(told.retired.Has(protocol::WorkerId("tiny-w1")));
+  for (const char* worker : {"tiny-w0", "tiny-w2", "tiny-w3", "tiny-w4"}) {
+    EXPECT_FALSE(told.retired.Has(protocol::WorkerId(worker))) << worker;
+  }
+  training.retired = 1;
+  hear();
+  const std::size_t known = cluster_.trainers.told().size();
+  hear();
+  EXPECT_EQ(cluster_.trainers.told().size(), known);
+}
+
 TEST_F(ReconcilerTest, WhereAStageHasTooFewTheTrainerIsToldWhoMoves) {
   SubmitAndRun();
   protocol::JobStatus training;

@@ -14,8 +14,10 @@ constexpr std::string_view kWorkersPrefix = "workers-";
 
 const char* RoleName(PodRole role) { return role == PodRole::kWorker ? kWorkerRole : kTrainerRole; }
 
+std::string WorkerPrefix(const std::string& job) { return job + "-w"; }
+
 std::string PodName(const std::string& job, PodRole role, std::uint64_t number) {
-  if (role == PodRole::kWorker) return job + "-w" + std::to_string(number);
+  if (role == PodRole::kWorker) return WorkerPrefix(job) + std::to_string(number);
   return TrainerServiceName(job) + kSeparator + std::to_string(number);
 }
 

@@ -70,6 +70,9 @@ const char* RoleName(PodRole role);
 /// The name of a pod. `number` is a worker's ordinal or a trainer's term: JOB-w7, JOB-trainer-3.
 std::string PodName(const std::string& job, PodRole role, std::uint64_t number);
 
+/// What the names of a job's workers have in common: JOB-w.
+std::string WorkerPrefix(const std::string& job);
+
 /// Whether the id is that of a worker in this pod: of one worker, who is called as the pod, or of
 /// several: JOB-w7-0, JOB-w7-1, ...
 bool IsWorkerOf(const std::string& pod, std::uint64_t workers, std::string_view id);

@@ -9,6 +9,7 @@
 #include "operator/plan/money/budget.h"
 #include "operator/plan/money/cost.h"
 #include "operator/plan/observed_workers.h"
+#include "operator/plan/pods/gone.h"
 #include "operator/plan/pods/node_failures.h"
 #include "operator/plan/report.h"
 #include "operator/plan/trainer.h"
@@ -190,6 +191,7 @@ Plan Decide(const Observed& observed) {
     Expire(&draft);
   }
   CleanUpPods(&draft);
+  RetireWorkers(&draft);
   Report(&draft);
   ReportToQueue(&draft);
   Tidy(&draft.plan);

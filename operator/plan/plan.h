@@ -51,6 +51,7 @@ struct DeletePod {
 struct DirectTrainer {
   std::vector<std::string> drain;  ///< ids of the workers that must leave
   std::vector<protocol::StageMove> moves;
+  protocol::Retired retired = {};  ///< default: the trainer knows who is gone
   bool operator==(const DirectTrainer&) const = default;
 };
 

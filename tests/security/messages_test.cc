@@ -119,7 +119,7 @@ class TrainerUnderTest {
         options, [&](net::EndpointHandler* handler) -> Result<std::unique_ptr<net::Endpoint>> {
           auto wire = OptionsOf(callers, trainer::kTrainerId, *callers.PairOf("trainer"));
           wire.listen = "127.0.0.1:0";
-          wire.revoked_file = folder_ / "revoked";
+          wire.revocations = std::make_shared<net::Revocations>(wire.job, folder_ / "revoked");
           ASSIGN_OR_RETURN(auto endpoint, net::GrpcEndpoint::Create(wire, handler));
           return std::unique_ptr<net::Endpoint>(std::move(endpoint));
         });
@@ -147,7 +147,7 @@ class WorkerUnderTest {
           auto wire = OptionsOf(callers, kWorker,
                                 *callers.job.Issue("x", identity::WorkerUri(kJob, kWorker.value)));
           wire.listen = "127.0.0.1:0";
-          wire.revoked_file = folder_ / "revoked";
+          wire.revocations = std::make_shared<net::Revocations>(wire.job, folder_ / "revoked");
           ASSIGN_OR_RETURN(auto endpoint, net::GrpcEndpoint::Create(wire, handler));
           address = endpoint->addresses()[0].dial;
           return std::unique_ptr<net::Endpoint>(std::move(endpoint));

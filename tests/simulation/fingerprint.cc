@@ -64,6 +64,8 @@ SWARM_ALL_FIELDS(MeasuredLink, to, link)
 SWARM_ALL_FIELDS(Links, links)
 SWARM_ALL_FIELDS(Detour, peer, via)
 SWARM_ALL_FIELDS(Detours, term, detours)
+SWARM_ALL_FIELDS(Retired, prefix, below, except)
+SWARM_ALL_FIELDS(Retire, term, workers)
 SWARM_ALL_FIELDS(Relayed, from, to, header)
 SWARM_ALL_FIELDS(Hop, worker, attempt, fold)
 SWARM_ALL_FIELDS(Forward, key, version, kind, hops, end, first, upstream, tokens, sequences,
@@ -126,7 +128,8 @@ SWARM_ALL_FIELDS(HeldReduce, group, k, participants)
 SWARM_ALL_FIELDS(HeldStep, step, level, folded, reduces)
 SWARM_ALL_FIELDS(Holding, term, generation, self, version, roster, records, steps, past, holds)
 SWARM_ALL_FIELDS(StageMove, worker, to)
-SWARM_ALL_FIELDS(Direct, leader_term, number, drain, moves)
+SWARM_FIELDS(Direct, (leader_term, number, drain, moves, retired),
+             (leader_term, number, drain, moves))
 SWARM_FIELDS(DirectReply, (number, accepted, why, leader_term), (number, accepted, leader_term))
 
 // What the coordinator orders.
@@ -140,6 +143,7 @@ SWARM_ALL_FIELDS(order::PublishCheckpoint, version, files)
 SWARM_FIELDS(order::Event, (kind, text, fields), (kind))
 SWARM_ALL_FIELDS(order::BeginGeneration, generation, doubted)
 SWARM_ALL_FIELDS(order::Forget, worker)
+SWARM_ALL_FIELDS(order::Retire, workers)
 SWARM_FIELDS(order::Finish,
              (succeeded, stopped_early, superseded, was_stopped, reason, failure_class),
              (succeeded, stopped_early, superseded, failure_class))

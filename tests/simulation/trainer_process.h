@@ -50,6 +50,7 @@ class TrainerProcess : public Process {
   void Do(const protocol::order::Event& o);
   void Do(const protocol::order::BeginGeneration& o);
   void Do(const protocol::order::Forget& o);
+  void Do(const protocol::order::Retire&) {}  // no operator is simulated
   void Do(const protocol::order::Finish& o);
 
   Simulation& simulation_;

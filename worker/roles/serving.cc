@@ -13,13 +13,14 @@
 namespace swarm::roles {
 namespace {
 
-net::GrpcOptions EndpointOptions(const WorkerFlags& flags, const protocol::WorkerId& self) {
+net::GrpcOptions EndpointOptions(const WorkerFlags& flags, const protocol::WorkerId& self,
+                                 std::shared_ptr<net::Revocations> revocations) {
   net::GrpcOptions options{.self = self,
                            .listen = flags.listen,
                            .advertise = flags.advertise,
                            .job = flags.job_uid,
                            .plaintext = flags.plaintext,
-                           .revoked_file = flags.revoked_file};
+                           .revocations = std::move(revocations)};
   if (flags.listen == kDialOnly) options.listen.clear();
   if (!flags.gateway.empty()) options.gateway = *ParseGateway(flags.gateway);  // it was checked
   if (!flags.plaintext) options.tls = net::TlsFiles{flags.tls_ca, flags.tls_cert, flags.tls_key};
@@ -45,9 +46,14 @@ net::MakeEndpoint WithPodMemory(net::MakeEndpoint make, const WorkerFlags& flags
 
 }  // namespace
 
-net::MakeEndpoint EndpointMaker(const WorkerFlags& flags, const protocol::WorkerId& self) {
+std::shared_ptr<net::Revocations> RevocationsOf(const WorkerFlags& flags) {
+  return std::make_shared<net::Revocations>(flags.job_uid, flags.revoked_file);
+}
+
+net::MakeEndpoint EndpointMaker(const WorkerFlags& flags, const protocol::WorkerId& self,
+                                std::shared_ptr<net::Revocations> revocations) {
   net::MakeEndpoint make =
-      [options = EndpointOptions(flags, self)](
+      [options = EndpointOptions(flags, self, std::move(revocations))](
           net::EndpointHandler* handler) -> Result<std::unique_ptr<net::Endpoint>> {
     ASSIGN_OR_RETURN(auto endpoint, net::GrpcEndpoint::Create(options, handler));
     return std::unique_ptr<net::Endpoint>(std::move(endpoint));

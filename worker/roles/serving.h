@@ -8,6 +8,7 @@
 #include "base/time.h"
 #include "worker/flags/flags.h"
 #include "worker/net/endpoint.h"
+#include "worker/net/grpc/revocations.h"
 #include "worker/protocol/ids.h"
 
 namespace swarm::roles {
@@ -15,9 +16,13 @@ namespace swarm::roles {
 /// A loop that does not answer a probe within this time is stuck.
 inline constexpr Duration kProbeLimit = std::chrono::seconds(3);
 
+/// The workers whose certificates count no more, those of --revoked-file among them.
+std::shared_ptr<net::Revocations> RevocationsOf(const WorkerFlags& flags);
+
 /// Makes the endpoint of `self` as the flags say; with --chaos-file one whose network can be
 /// disturbed.
-net::MakeEndpoint EndpointMaker(const WorkerFlags& flags, const protocol::WorkerId& self);
+net::MakeEndpoint EndpointMaker(const WorkerFlags& flags, const protocol::WorkerId& self,
+                                std::shared_ptr<net::Revocations> revocations);
 
 /// Serves metrics and probes, and writes the address to --metrics-address-file. Null if the flags
 /// do not ask for metrics.

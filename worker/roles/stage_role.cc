@@ -94,9 +94,10 @@ StageEnd EndOf(const Status& status) {
 /// One incarnation. `kept`: the state of the one before; then that of this one, if it may come
 /// back.
 StageEnd RunIncarnation(const WorkerFlags& flags, const stage::WorkerOptions& options,
-                        Signals& signals, std::shared_ptr<const stage::KeptState>& kept) {
-  auto started =
-      stage::Worker::Start(options, EndpointMaker(flags, options.id), std::exchange(kept, nullptr));
+                        const std::shared_ptr<net::Revocations>& revocations, Signals& signals,
+                        std::shared_ptr<const stage::KeptState>& kept) {
+  auto started = stage::Worker::Start(options, EndpointMaker(flags, options.id, revocations),
+                                      std::exchange(kept, nullptr));
   if (!started.ok()) return {Then::kExit, Refuse(started.status())};
   stage::Worker& worker = **started;
   const auto exporter =
@@ -121,10 +122,14 @@ StageEnd RunIncarnation(const WorkerFlags& flags, const stage::WorkerOptions& op
 StageEnd Serve(const WorkerFlags& flags, Signals& signals, Spans* spans) {
   auto options = OptionsOf(flags, spans);
   if (!options.ok()) return {Then::kExit, Refuse(options.status())};
+  const auto revocations = RevocationsOf(flags);
+  options->on_retired = [revocations](const protocol::Retired& workers) {
+    revocations->Retire(workers);
+  };
   std::shared_ptr<const stage::KeptState> kept;
   for (;;) {
     options->incarnation = NewIncarnation();
-    const StageEnd end = RunIncarnation(flags, *options, signals, kept);
+    const StageEnd end = RunIncarnation(flags, *options, revocations, signals, kept);
     if (end.then != Then::kStartAgain || !kept) return end;
   }
 }

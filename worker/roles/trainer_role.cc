@@ -149,8 +149,12 @@ int RunTrainer(const WorkerFlags& flags, Signals& signals) {
   if (!exporter.ok()) return Refuse(exporter.status(), WorkerExit::kBadUsage);
   const auto page = ServePage(flags, options->job, pages);
   if (!page.ok()) return Refuse(page.status(), WorkerExit::kBadUsage);
-  auto started =
-      trainer::Trainer::Start(*std::move(options), EndpointMaker(flags, trainer::kTrainerId));
+  const auto revocations = RevocationsOf(flags);
+  options->on_retired = [revocations](const protocol::Retired& workers) {
+    revocations->Retire(workers);
+  };
+  auto started = trainer::Trainer::Start(*std::move(options),
+                                         EndpointMaker(flags, trainer::kTrainerId, revocations));
   if (!started.ok()) return Refuse(started.status());
   trainer::Trainer& trainer = **started;
   const Signals::Listener stop(signals, [&trainer, &flags] {

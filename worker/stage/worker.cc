@@ -315,6 +315,8 @@ void Worker::Handle(const WorkerId& from, Envelope envelope) {
           HandleWelcome(message);
         } else if constexpr (std::is_same_v<M, Detours>) {
           HandleDetours(message);
+        } else if constexpr (std::is_same_v<M, Retire>) {
+          if (message.term >= term_ && options_.on_retired) options_.on_retired(message.workers);
         } else if constexpr (std::is_same_v<M, Shutdown>) {
           if (message.term < term_) return;
           LOG_INFO("dismissed: {}", message.reason);

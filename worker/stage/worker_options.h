@@ -41,6 +41,9 @@ struct WorkerOptions {
   /// Called on the compute thread before a backward: whether it is to be wrong by a bit. Empty
   /// outside of experiments.
   std::function<bool()> errs = {};
+  /// Called on the control thread: these workers have ended for good, so their certificates count
+  /// no more. Empty: the caller does not need to know.
+  std::function<void(const protocol::Retired&)> on_retired = {};
   /// Gets what the worker does, for a profile; outlives it. Null: there is none.
   Spans* spans = nullptr;
   /// False: the trainer hears nothing of this worker's links. Experiments compare with that.

@@ -438,6 +438,10 @@ void Trainer::Do(const protocol::order::Forget& o) {
   ForgetReads(o.worker);
 }
 
+void Trainer::Do(const protocol::order::Retire& o) {
+  if (options_.on_retired) options_.on_retired(o.workers);
+}
+
 void Trainer::Do(const protocol::order::Finish& o) {
   reads_.clear();
   const bool resumable = first_version_.value > 0 || metrics_.checkpoints > 0;

@@ -83,6 +83,7 @@ class Trainer : public net::EndpointHandler {
   void Do(const protocol::order::Event& o);
   void Do(const protocol::order::BeginGeneration& o);
   void Do(const protocol::order::Forget& o);
+  void Do(const protocol::order::Retire& o);
   void Do(const protocol::order::Finish& o);
   /// What the reader has read for an order to issue.
   void OnTokens(std::uint64_t read, const Result<std::vector<std::int32_t>>& ids);

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -28,6 +29,9 @@ struct TrainerOptions {
   /// How long to ask for a bucket that does not answer before Start fails.
   Duration storage_patience = std::chrono::minutes(10);
   std::stop_token cancelled = {};  ///< ends that wait, with kCancelled
+  /// Called on the control thread: these workers have ended for good, so their certificates count
+  /// no more. Empty: the caller does not need to know.
+  std::function<void(const protocol::Retired&)> on_retired = {};
 };
 
 }  // namespace swarm::trainer

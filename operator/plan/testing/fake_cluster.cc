@@ -65,6 +65,7 @@ std::optional<TrainerView> FakeCluster::View() const {
   status.loss = training.loss;
   status.tokens_per_second = training.tokens_per_second;
   status.seconds_left = training.seconds_left;
+  status.retired = retired_term_ == trainer->number ? retired_.count() : 0;
   status.balance.state_load_seconds = 10;
   status.balance.one_region = training.one_region;
   for (std::uint64_t s = 0; s < job.job->spec.pipeline.stages; ++s) {
@@ -193,6 +194,17 @@ void FakeCluster::Do(const Action& action, Leader& by) {
     for (const auto& move : direct->moves) {
       done.push_back("move " + move.worker.value);
       stage_of_[move.worker.value] = move.to.value;
+    }
+    if (const ObservedPod* trainer = Trainer(); trainer != nullptr && direct->retired.below > 0) {
+      if (retired_term_ != trainer->number) retired_ = {};
+      retired_term_ = trainer->number;
+      if (retired_.Learn(direct->retired))
+        done.push_back("retire " + std::to_string(retired_.count()));
+      for (const auto& [name, pod] : pods) {
+        if (pod.role == PodRole::kWorker && Runs(pod) && retired_.Has(protocol::WorkerId(name))) {
+          violations.push_back(name + " runs, and the trainer hears that it is gone");
+        }
+      }
     }
   } else if (const auto* write = std::get_if<WriteReplicas>(&action)) {
     done.push_back("write replicas " + std::to_string(write->replicas));

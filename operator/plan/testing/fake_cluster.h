@@ -128,6 +128,8 @@ class FakeCluster {
   std::map<std::string, double> lost_at_;                // by pod
   std::map<std::string, std::set<std::string>> avoids_;  // nodes, by pod
   std::set<std::string> drained_;                        // workers
+  std::uint64_t retired_term_ = 0;                       // the trainer that has heard `retired_`
+  protocol::Retired retired_;
 };
 
 }  // namespace swarm::plan

@@ -55,7 +55,8 @@ class GrpcEndpoint::Core final : public StreamOwner,
       : options_(options),
         handler_(handler),
         credentials_(std::move(credentials)),
-        revocations_(options.job, options.revoked_file),
+        revocations_(options.revocations ? options.revocations
+                                         : std::make_shared<Revocations>(options.job, /*file=*/"")),
         buffers_(options.receive_buffers
                      ? options.receive_buffers
                      : std::make_shared<ReceiveBuffers>(options.unfinished_bytes_max,
@@ -67,7 +68,7 @@ class GrpcEndpoint::Core final : public StreamOwner,
                this) {}
 
   Status Listen() {
-    revocations_.Refresh();
+    revocations_->Refresh();
     RefreshLater();
     if (options_.listen.empty()) return Status();
     grpc::ServerBuilder builder;
@@ -219,7 +220,7 @@ class GrpcEndpoint::Core final : public StreamOwner,
   }
 
   Status CheckPeer(const Stream& stream, const StreamHello& hello) const override {
-    RETURN_IF_ERROR(revocations_.Check(stream.remote().uris));
+    RETURN_IF_ERROR(revocations_->Check(stream.remote().uris));
     RETURN_IF_ERROR(credentials_->AuthorizeId(stream.remote().uris, hello.id));
     return CheckHello(hello, options_.job);
   }
@@ -268,9 +269,9 @@ class GrpcEndpoint::Core final : public StreamOwner,
   void RefreshLater() {
     After(kRefreshPeriod, [this] {
       credentials_->Refresh();
-      if (revocations_.Refresh()) {
+      if (revocations_->Refresh()) {
         table_.CloseWhere(
-            [this](const Stream& stream) { return revocations_.Check(stream.remote().uris); });
+            [this](const Stream& stream) { return revocations_->Check(stream.remote().uris); });
       }
       RefreshLater();
     });
@@ -354,7 +355,7 @@ class GrpcEndpoint::Core final : public StreamOwner,
   const GrpcOptions options_;
   EndpointHandler* const handler_;
   const std::unique_ptr<Credentials> credentials_;
-  Revocations revocations_;  // of the loop, once it listens
+  const std::shared_ptr<Revocations> revocations_;
   const std::shared_ptr<ReceiveBuffers> buffers_;
   std::vector<protocol::Address> addresses_;  // fixed once it listens
   Gate gate_;

@@ -11,6 +11,7 @@
 #include "base/loop.h"
 #include "worker/net/endpoint.h"
 #include "worker/net/grpc/dial_slots.h"
+#include "worker/net/grpc/revocations.h"
 #include "worker/net/wire/receive_buffers.h"
 
 namespace swarm::net {
@@ -48,9 +49,9 @@ struct GrpcOptions {
   std::optional<TlsFiles> tls;    ///< needed, or
   std::optional<TlsPem> tls_pem;  ///< this, unless
   bool plaintext = false;         ///< no TLS: for experiments on one machine only
-  /// Ids of workers, one a line, whose certificates count no more. Read again every second: their
-  /// connections are closed, and they get no others. Empty: none.
-  std::string revoked_file;
+  /// The workers whose certificates count no more. Looked at every second: their connections are
+  /// closed, and they get no others. Null: none.
+  std::shared_ptr<Revocations> revocations;
 
   std::size_t control_window_bytes = 8u << 20;
   std::size_t data_window_bytes = 64u << 20;

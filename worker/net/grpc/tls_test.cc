@@ -253,7 +253,8 @@ TEST_F(TlsTest, AnEndpointThatOnlyDialsTalksBothWaysAndHasNoAddress) {
 
 TEST_F(TlsTest, ARevokedWorkerLosesItsConnectionAndGetsNoOther) {
   GrpcOptions options = OptionsOf(kA, FilesOf(kA));
-  options.revoked_file = folder_.path() / "revoked";
+  const std::filesystem::path file = folder_.path() / "revoked";
+  options.revocations = std::make_shared<Revocations>(options.job, file);
   MakeEndpoint(options);
   Recorder heard_by_b, heard_by_c;
   auto pod = GrpcEndpoint::Create(OptionsOf(WorkerId("b-0"), FilesOf(kB)), &heard_by_b);
@@ -264,7 +265,7 @@ TEST_F(TlsTest, ARevokedWorkerLosesItsConnectionAndGetsNoOther) {
   (*other)->Connect(kA, endpoint_->addresses());
   ASSERT_TRUE(heard_.WaitForEvent("up b-0") && heard_.WaitForEvent("up c"));
 
-  std::ofstream(options.revoked_file) << "x\nb\n";
+  std::ofstream(file) << "x\nb\n";
   EXPECT_TRUE(heard_.WaitForEvent("down b-0"));
   EXPECT_NE(heard_.last_reason().message().find("worker/b was revoked"), std::string::npos)
       << heard_.last_reason().ToString();
@@ -273,10 +274,34 @@ TEST_F(TlsTest, ARevokedWorkerLosesItsConnectionAndGetsNoOther) {
   endpoint_->Connect(WorkerId("b-0"), (*pod)->addresses());
   EXPECT_EQ(heard_.EventCount("down c"), 0);
   // Who was revoked once stays so, whatever becomes of the file.
-  std::ofstream(options.revoked_file) << "c\n";
+  std::ofstream(file) << "c\n";
   EXPECT_TRUE(heard_.WaitForEvent("down c"));
   EXPECT_EQ(CallWith(FilesOf(kB), kB, HelloOf(kB)).code(), StatusCode::kPermissionDenied);
   EXPECT_EQ(heard_.EventCount("up b-0"), 1);
+}
+
+TEST_F(TlsTest, AWorkerWhosePodIsGoneLosesItsConnectionAndGetsNoOther) {
+  GrpcOptions options = OptionsOf(kA, FilesOf(kA));
+  options.revocations = std::make_shared<Revocations>(options.job, /*file=*/"");
+  MakeEndpoint(options);
+  const WorkerId gone("tiny-w0"), there("tiny-w1");
+  Recorder heard_by_gone, heard_by_there;
+  auto thief = GrpcEndpoint::Create(OptionsOf(gone, FilesOf(gone)), &heard_by_gone);
+  auto other = GrpcEndpoint::Create(OptionsOf(there, FilesOf(there)), &heard_by_there);
+  ASSERT_TRUE(thief.ok() && other.ok());
+  (*thief)->Connect(kA, endpoint_->addresses());
+  (*other)->Connect(kA, endpoint_->addresses());
+  ASSERT_TRUE(heard_.WaitForEvent("up tiny-w0") && heard_.WaitForEvent("up tiny-w1"));
+
+  options.revocations->Retire({"tiny-w", 2, {1}});
+  EXPECT_TRUE(heard_.WaitForEvent("down tiny-w0"));
+  EXPECT_NE(heard_.last_reason().message().find("worker/tiny-w0 was revoked: its pod is gone"),
+            std::string::npos)
+      << heard_.last_reason().ToString();
+  EXPECT_EQ(CallWith(FilesOf(gone), gone, HelloOf(gone)).code(), StatusCode::kPermissionDenied);
+  endpoint_->Connect(gone, (*thief)->addresses());
+  EXPECT_EQ(heard_.EventCount("down tiny-w1"), 0);
+  EXPECT_EQ(heard_.EventCount("up tiny-w0"), 1);
 }
 
 TEST_F(TlsTest, FilesThatCannotBeUsedAreNamed) {

@@ -110,6 +110,22 @@ void Decoder::Get(const pb::Detours& from, Detours* to) {
   GetAll(from.detours(), kMembersMax, "detours", &to->detours);
 }
 
+void Decoder::Get(const pb::Retired& from, Retired* to) {
+  if (!WithinCap(from.except_size(), kMembersMax, "except")) return;
+  const auto& except = from.except();
+  if (std::ranges::adjacent_find(except, std::ranges::greater_equal()) != except.end() ||
+      (!except.empty() && *except.rbegin() >= from.below())) {
+    return Refuse("the numbers that are not retired are not ascending below " +
+                  std::to_string(from.below()));
+  }
+  *to = {from.prefix(), from.below(), {except.begin(), except.end()}};
+}
+
+void Decoder::Get(const pb::Retire& from, Retire* to) {
+  to->term = Term(from.term());
+  Get(from.workers(), &to->workers);
+}
+
 void Decoder::Get(const pb::MeasuredLink& from, MeasuredLink* to) {
   to->to = from.to();
   to->link = {from.round_trip(), from.bytes_per_second()};

@@ -88,6 +88,7 @@ void Decoder::Get(const pb::JobStatus& from, JobStatus* to) {
   Get(from.counts(), &to->counts);
   Get(from.balance(), &to->balance);
   to->leader_term = from.leader_term();
+  to->retired = from.retired();
 }
 
 void Decoder::Get(const pb::Direct& from, Direct* to) {
@@ -95,6 +96,7 @@ void Decoder::Get(const pb::Direct& from, Direct* to) {
   to->number = from.number();
   GetAll(from.drain(), kMembersMax, "drain", &to->drain);
   GetAll(from.moves(), kMembersMax, "moves", &to->moves);
+  Get(from.retired(), &to->retired);
 }
 
 void Decoder::Get(const pb::DirectReply& from, DirectReply* to) {

@@ -110,6 +110,18 @@ void Encoder::Put(const Detours& from, pb::Detours* to) {
   PutAll(from.detours, kMembersMax, "detours", to->mutable_detours());
 }
 
+void Encoder::Put(const Retired& from, pb::Retired* to) {
+  if (!WithinCap(from.except.size(), kMembersMax, "except")) return;
+  to->set_prefix(ToUtf8(from.prefix));
+  to->set_below(from.below);
+  to->mutable_except()->Add(from.except.begin(), from.except.end());
+}
+
+void Encoder::Put(const Retire& from, pb::Retire* to) {
+  to->set_term(from.term.value);
+  Put(from.workers, to->mutable_workers());
+}
+
 void Encoder::Put(const MeasuredLink& from, pb::MeasuredLink* to) {
   to->set_to(ToUtf8(from.to));
   to->set_round_trip(from.link.round_trip);

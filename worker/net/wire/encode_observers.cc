@@ -90,6 +90,7 @@ void Encoder::Put(const JobStatus& from, pb::JobStatus* to) {
   Put(from.counts, to->mutable_counts());
   Put(from.balance, to->mutable_balance());
   to->set_leader_term(from.leader_term);
+  to->set_retired(from.retired);
 }
 
 void Encoder::Put(const Direct& from, pb::Direct* to) {
@@ -97,6 +98,7 @@ void Encoder::Put(const Direct& from, pb::Direct* to) {
   to->set_number(from.number);
   PutAll(from.drain, kMembersMax, "drain", to->mutable_drain());
   PutAll(from.moves, kMembersMax, "moves", to->mutable_moves());
+  if (from.retired.below > 0) Put(from.retired, to->mutable_retired());
 }
 
 void Encoder::Put(const DirectReply& from, pb::DirectReply* to) {

@@ -55,7 +55,8 @@
   X(Relayed, relayed)                      \
   X(Awaiting, awaiting)                    \
   X(RosterChange, roster_change)           \
-  X(Links, links)
+  X(Links, links)                          \
+  X(Retire, retire)
 
 /// X(Name) for each type of worker/protocol that is a part of a message and never one itself.
 #define SWARM_WIRE_PARTS(X) \
@@ -65,6 +66,7 @@
   X(Member)                 \
   X(Adoption)               \
   X(Detour)                 \
+  X(Retired)                \
   X(MeasuredLink)           \
   X(Hop)                    \
   X(TaskReport)             \

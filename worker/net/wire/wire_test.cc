@@ -44,6 +44,16 @@ TEST(WireTest, AMessageOfDefaultsComesBack) {
   }
 }
 
+TEST(WireTest, NumbersThatAreNotRetiredComeInOrderAndBelowTheBound) {
+  const auto decoded = [](std::vector<std::uint64_t> except) {
+    return DecodeHeader(AsBytes(*EncodeHeader(protocol::Retire{.workers = {"w", 5, except}})));
+  };
+  EXPECT_TRUE(decoded({1, 2, 4}).ok());
+  for (const auto& except : {std::vector<std::uint64_t>{2, 1}, {1, 1}, {1, 5}, {5, 1}}) {
+    EXPECT_EQ(decoded(except).status().code(), StatusCode::kDataLoss);
+  }
+}
+
 TEST(WireTest, ABackwardHasTheseBytesForEver) {
   protocol::Backward backward;
   backward.key = {protocol::Generation(1),

@@ -41,7 +41,7 @@ Coordinator::Coordinator(CoordinatorOptions options, Timepoint now)
                   .reachability = &reachability_,
                   .rebalancing = &rebalancing_}),
       taking_over_(&job_, &members_, &steps_, &commits_, &evictions_),
-      directions_(&leaves_, &rebalancing_) {}
+      directions_(&job_, &members_, &leaves_, &rebalancing_) {}
 
 // ---- events ----
 

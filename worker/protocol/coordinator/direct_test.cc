@@ -160,6 +160,32 @@ TEST_F(CoordinatorDirectTest, NobodyElseMayDirect) {
   EXPECT_EQ(StateOf("a1"), "Ready");
 }
 
+TEST_F(CoordinatorDirectTest, AllHearOfAWorkerWhosePodIsGoneAndItGetsNoPlaceAgain) {
+  StartTraining({2, 1});
+  Come("spare-w2");
+  const Retired retired{"job-w", 8, {3}};
+  EXPECT_TRUE(SayDirect({.leader_term = 1, .retired = retired}).accepted);
+  EXPECT_THAT(WhoWasTold<Retire>(), ElementsAre("a1", "a2", "b1", "spare-w2"));
+  ASSERT_EQ(All<order::Retire>().size(), 1u);
+  EXPECT_EQ(All<order::Retire>()[0].workers, retired);
+  EXPECT_EQ(Status().retired, 7u);
+
+  Come("job-w7");
+  ASSERT_EQ(Told<Shutdown>("job-w7").size(), 1u);
+  EXPECT_THAT(Told<Shutdown>("job-w7")[0].reason, HasSubstr("its pod is gone"));
+  EXPECT_FALSE(Told<Shutdown>("job-w7")[0].rejoin);
+  Come("job-w3");
+  EXPECT_THAT(Told<Shutdown>("job-w3"), IsEmpty());
+  ASSERT_EQ(Told<Retire>("job-w3").size(), 1u) << "who comes later hears of them too";
+  EXPECT_EQ(Told<Retire>("job-w3")[0].workers, retired);
+
+  EXPECT_TRUE(SayDirect({.leader_term = 1, .retired = {"job-w", 7, {3}}}).accepted);
+  EXPECT_THAT(WhoWasTold<Retire>(), IsEmpty()) << "an old list changes nothing";
+  EXPECT_EQ(Status().retired, 7u);
+  EXPECT_FALSE(SayDirect({.leader_term = 1, .retired = {"a", 9, {}}}, "a2").accepted);
+  EXPECT_EQ(Status().retired, 7u);
+}
+
 TEST_F(CoordinatorDirectTest, TheTrainerBalancesOnlyWhileNoOperatorIsHeard) {
   options_.balance = BalancePolicy::kEvent;
   options_.patience.first_microbatch = std::chrono::hours(10);

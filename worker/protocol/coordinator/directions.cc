@@ -34,7 +34,17 @@ std::string Directions::Obey(const Direct& direct, Turn& turn) {
   };
   for (const WorkerId& id : direct.drain) note(leaves_.Drain(id, turn));
   for (const StageMove& move : direct.moves) note(rebalancing_.Move(move, turn));
+  Retire(direct.retired, turn);
   return refusals;
+}
+
+void Directions::Retire(const Retired& retired, Turn& turn) {
+  if (!job_.retired.Learn(retired)) return;
+  turn.orders.push_back(order::Retire{job_.retired});
+  // Who is told and retired itself hears that it cannot come back.
+  for (const auto& [id, worker] : members_.all()) {
+    turn.Tell(id, protocol::Retire{job_.options.term, job_.retired});
+  }
 }
 
 }  // namespace swarm::protocol

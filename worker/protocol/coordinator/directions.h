@@ -1,6 +1,6 @@
-// Orders of operators: which workers shall leave, and which shall serve another stage. Of two
-// operators that believe they lead, the one with the later term counts (docs/protocol.md,
-// "Observers and the operator").
+// Orders of operators: which workers shall leave, which shall serve another stage, and which are
+// gone. Of two operators that believe they lead, the one with the later term counts
+// (docs/protocol.md, "Observers and the operator").
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@ namespace swarm::protocol {
 
 class Directions {
  public:
-  Directions(Leaves* leaves, Rebalancing* rebalancing)
-      : leaves_(*leaves), rebalancing_(*rebalancing) {}
+  Directions(Job* job, const Members* members, Leaves* leaves, Rebalancing* rebalancing)
+      : job_(*job), members_(*members), leaves_(*leaves), rebalancing_(*rebalancing) {}
 
   /// An observer has asked. If it is an operator, it decides about the balance from now on.
   void OnObserve(const WorkerId& from, Timepoint now);
@@ -24,7 +24,11 @@ class Directions {
  private:
   /// Carries out the message. Returns the parts that could not be done, for people.
   std::string Obey(const Direct& direct, Turn& turn);
+  /// Tells all of workers that are retired and were not before.
+  void Retire(const Retired& retired, Turn& turn);
 
+  Job& job_;
+  const Members& members_;
   Leaves& leaves_;
   Rebalancing& rebalancing_;
   std::uint64_t leader_term_ = 0;

@@ -44,6 +44,7 @@ struct Job {
   JobCounts counts;
   HoldOff hold_off;
   std::set<WorkerId> convicted;      ///< by audits: they have no place in the job (rule 33)
+  Retired retired;                   ///< by an operator: they have none, either
   std::deque<CommitRecord> records;  ///< the last commits: those that a worker may not have applied
   std::string failure;
   FailureClass failure_class = FailureClass::kNone;

@@ -143,6 +143,7 @@ JobStatus DescribeJob(const JobParts& parts) {
   status.checkpoint = parts.checkpoints.status();
   status.counts = job.counts;
   status.leader_term = parts.directions.leader_term();
+  status.retired = job.retired.count();
   return status;
 }
 

@@ -45,7 +45,7 @@ struct StepDone {
   /// claims.
   std::vector<std::vector<Participant>> claims = {};
   std::vector<StageTime> times = {};  ///< by stage; empty as `claims`
-  std::vector<Redone> redone = {};  ///< as far as this trainer knows
+  std::vector<Redone> redone = {};    ///< as far as this trainer knows
 };
 /// The mean validation loss of a version, over all validation microbatches.
 struct Validated {
@@ -74,6 +74,10 @@ struct BeginGeneration {
 struct Forget {
   WorkerId worker;
 };
+/// Close the connections of these workers, and take no others of theirs.
+struct Retire {
+  Retired workers;
+};
 /// The job is over for this trainer; no order follows.
 struct Finish {
   bool succeeded = false;
@@ -88,7 +92,7 @@ struct Finish {
 
 using Order = std::variant<order::Tell, order::Issue, order::StepDone, order::Validated,
                            order::PublishCheckpoint, order::Event, order::BeginGeneration,
-                           order::Forget, order::Finish>;
+                           order::Forget, order::Retire, order::Finish>;
 using Orders = std::vector<Order>;
 
 }  // namespace swarm::protocol

@@ -10,11 +10,12 @@
 #include "base/hash.h"
 #include "base/shared_vector.h"
 #include "worker/protocol/ids.h"
+#include "worker/protocol/messages/retired.h"
 
 namespace swarm::protocol {
 
 /// The version of the protocol that this program speaks; hello refuses another.
-inline constexpr std::uint32_t kProtocolVersion = 6;
+inline constexpr std::uint32_t kProtocolVersion = 7;
 
 // ---- membership ----
 
@@ -162,6 +163,15 @@ struct Detour {
 struct Detours {
   Term term;
   std::vector<Detour> detours;  ///< sorted by peer
+};
+
+// ---- retired workers ----
+
+/// trainer → worker, in its first words to it and when there are more: these workers have ended for
+/// good. Their certificates count no more here.
+struct Retire {
+  Term term;
+  Retired workers;
 };
 
 // ---- links (rule 29) ----

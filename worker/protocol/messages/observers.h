@@ -139,6 +139,7 @@ struct JobStatus {
   JobCounts counts;
   BalanceStatus balance;
   std::uint64_t leader_term = 0;  ///< highest of Direct; 0: none
+  std::uint64_t retired = 0;      ///< numbers of workers that this trainer knows to be retired
 };
 
 /// Whether this is an operator, which may direct; its certificate says so (net::IdentityUri).
@@ -151,14 +152,15 @@ inline bool IsOnlooker(const WorkerId& id) {
   return IsOperator(id) || id.value == "observer" || id.value.starts_with("observer/");
 }
 
-/// operator → trainer: which workers shall leave, and which shall serve another stage. Fenced by
-/// the term of the operator's lease: of two operators that believe they lead, the one with the
-/// later term counts.
+/// operator → trainer: which workers shall leave, which shall serve another stage, and which are
+/// gone. Fenced by the term of the operator's lease: of two operators that believe they lead, the
+/// one with the later term counts.
 struct Direct {
   std::uint64_t leader_term = 0;  ///< of the operator's lease (its transitions), above 0
   std::uint64_t number = 0;       ///< of this message, for the reply
   std::vector<WorkerId> drain;    ///< hand over what they have and end; for good
   std::vector<StageMove> moves;   ///< a worker without a stage is placed, another moves
+  Retired retired;                ///< whose pods are no more; default: nothing is said of them
 };
 
 /// trainer → operator.

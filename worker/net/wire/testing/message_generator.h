@@ -34,7 +34,7 @@ constexpr std::size_t FieldCount() {
 template <typename T, typename Visitor>
 void WithFields(T& t, const Visitor& visit) {
   constexpr std::size_t kCount = FieldCount<std::remove_const_t<T>>();
-  static_assert(kCount <= 13 || kCount == 19, "add a line for this number of fields");
+  static_assert(kCount <= 13 || kCount == 20, "add a line for this number of fields");
   if constexpr (kCount == 0) {
     visit();
   } else if constexpr (kCount == 1) {
@@ -77,8 +77,8 @@ void WithFields(T& t, const Visitor& visit) {
     auto& [a, b, c, d, e, f, g, h, i, j, k, l, m] = t;
     visit(a, b, c, d, e, f, g, h, i, j, k, l, m);
   } else {
-    auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s] = t;
-    visit(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s);
+    auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, u] = t;
+    visit(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, u);
   }
 }
 
@@ -139,6 +139,13 @@ void FillFields(Rng& rng, T* t) {
     for (auto& element : *t) FillFields(rng, &element);
   } else if constexpr (kIsShared<T>) {
     FillFields(rng, &t->Own());
+  } else if constexpr (std::is_same_v<T, protocol::Retired>) {  // its numbers have an order
+    FillFields(rng, &t->prefix);
+    for (std::uint64_t i = rng.Below(4); i > 0; --i) {
+      t->except.push_back(t->below += rng.Below(3));
+      ++t->below;
+    }
+    t->below += 1 + rng.Below(3);
   } else {
     WithFields(*t, [&](auto&... fields) { (FillFields(rng, &fields), ...); });
   }

@@ -20,6 +20,11 @@ bool Admission::Admit(const Hello& hello, bool is_first, Turn& turn) {
     Refuse(hello.id, "an audit has found that what it computes is wrong", false, turn);
     return false;
   }
+  if (job_.retired.Has(hello.id)) {
+    Refuse(hello.id, "its pod is gone: its certificate counts no more", false, turn);
+    return false;
+  }
+  if (job_.retired.below > 0) turn.Tell(hello.id, Retire{job_.options.term, job_.retired});
   const bool taking_over = job_.phase == Phase::kTakingOver;
   const std::string numeric_class = ClassOf(hello);
   // A worker that serves may have said hello, and not told its holding yet.
