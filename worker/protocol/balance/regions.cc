@@ -12,7 +12,6 @@ namespace swarm::protocol {
 namespace {
 
 using balancing::FullRates;
-using balancing::Hop;
 using balancing::RateAt;
 using balancing::ReadyCount;
 using balancing::Stages;
@@ -58,9 +57,9 @@ bool MayGoNow(const StageLoad& stage, const ReplicaLoad& replica) {
 }
 
 struct Best {
-  std::optional<Hop> hop;
+  std::optional<balancing::Hop> hop;
   double value = -1;
-  void Offer(Hop candidate, double worth) {
+  void Offer(balancing::Hop candidate, double worth) {
     if (worth <= value) return;
     hop = std::move(candidate);
     value = worth;
@@ -130,7 +129,7 @@ Best FindFirstOfTwo(const Stages& stages) {
   return best;
 }
 
-void CarryOut(const Hop& hop, Stages* stages) {
+void CarryOut(const balancing::Hop& hop, Stages* stages) {
   balancing::Transfer(stages, hop);
   balancing::FindReplica(&(*stages)[hop.to], hop.worker)->ready = false;
 }
@@ -313,7 +312,7 @@ std::vector<RegionMove> SpreadOverRegions(const std::vector<StageLoad>& stages) 
   while (CountSpread(now) < MostSpread(now)) {
     const OneMove one = FindOneMove(now);
     if (one.now.hop) {
-      const Hop& hop = *one.now.hop;
+      const balancing::Hop& hop = *one.now.hop;
       moves.push_back({hop, balancing::Text(hop.to) + " is in one region alone"});
       CarryOut(hop, &now);
       continue;
