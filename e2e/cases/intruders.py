@@ -42,12 +42,17 @@ def make_secret(world, name, files):
                          "data": {key: base64.b64encode(value).decode() for key, value in files.items()}})
 
 
+def copy_identity(world, pod, name):
+    """Creates a Secret with the certificates and the key of a pod."""
+    own = world.kubectl.get("secret", f"{pod}-identity", world.namespace)["data"]
+    make_secret(world, name, {file: base64.b64decode(own[file]) for file in ("ca.crt", "tls.crt", "tls.key")})
+
+
 @case("The trainer refuses a foreign peer and a peer of another job", "fast")
 def foreign_peers(world):
     job = world.job(replicas=2).submit().await_step(10)
     other = world.job("other", replicas=2).submit().await_step(10)
-    worker = other.pod_names("worker")[0]
-    theirs = world.kubectl.get("secret", f"{worker}-identity", world.namespace)["data"]
+    copy_identity(world, other.pod_names("worker")[0], "neighbour")
     # Two jobs at full speed would leave the other pods of a small machine no processor.
     other.change({"suspend": True})
     with tempfile.TemporaryDirectory() as folder:
@@ -56,9 +61,6 @@ def foreign_peers(world):
         authority.issue("tls", "/CN=stranger", f"subjectAltName=URI:spiffe://swarmjob.local/job/{uid}/worker/stranger")
         make_secret(world, "stranger", {name: (authority.folder / name).read_bytes()
                                         for name in ("ca.crt", "tls.crt", "tls.key")})
-    make_secret(world, "neighbour", {
-        "ca.crt": base64.b64decode(theirs["ca.crt"]), "tls.crt": base64.b64decode(theirs["tls.crt"]),
-        "tls.key": base64.b64decode(theirs["tls.key"])})
     for name in ("stranger", "neighbour"):
         intruder(world, job, name, name)
     for name in ("stranger", "neighbour"):
@@ -78,8 +80,7 @@ def foreign_peers(world):
 def stolen_key(world):
     job = world.job(replicas=3).submit().await_step(10)
     victim = job.pod_names("worker")[0]
-    stolen = world.kubectl.get("secret", f"{victim}-identity", world.namespace)["data"]
-    make_secret(world, "stolen", {name: base64.b64decode(stolen[name]) for name in ("ca.crt", "tls.crt", "tls.key")})
+    copy_identity(world, victim, "stolen")
     world.kubectl.delete("pod", victim, world.namespace)
     job.await_ready(3, without=[victim])
     intruder(world, job, "thief", "stolen", called=victim)
