@@ -66,6 +66,7 @@ SWARM_ALL_FIELDS(Detour, peer, via)
 SWARM_ALL_FIELDS(Detours, term, detours)
 SWARM_ALL_FIELDS(Retired, prefix, below, except)
 SWARM_ALL_FIELDS(Retire, term, workers)
+SWARM_ALL_FIELDS(Meet, term, joiner)
 SWARM_ALL_FIELDS(Relayed, from, to, header)
 SWARM_ALL_FIELDS(Hop, worker, attempt, fold)
 SWARM_ALL_FIELDS(Forward, key, version, kind, hops, end, first, upstream, tokens, sequences,

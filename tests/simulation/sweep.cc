@@ -42,17 +42,30 @@ SweepResult Sweep(const SweepOptions& options) {
   return result;
 }
 
+/// The flags of `simulate` that make these wishes.
+static std::string FlagsOf(const Wishes& wishes) {
+  std::string flags;
+  const auto add = [&flags](const std::string& flag) { flags += " --" + flag; };
+  const auto text = [](bool value) { return std::string(value ? "true" : "false"); };
+  if (wishes.order_sensitive) add("order-sensitive " + text(*wishes.order_sensitive));
+  if (wishes.delayed) add("delayed " + text(*wishes.delayed));
+  if (wishes.stages) add("stages " + std::to_string(*wishes.stages));
+  if (wishes.faults) add("faults " + std::to_string(*wishes.faults));
+  if (wishes.only) add("only " + std::string(NameOf(*wishes.only)));
+  const std::pair<bool, const char*> switches[] = {
+      {wishes.unlike_links, "unlike-links"}, {wishes.grids, "grids"},    {wishes.sparse, "sparse"},
+      {wishes.divided, "divided"},           {wishes.local, "local"},    {wishes.audits, "audits"},
+      {wishes.regions, "regions"},           {wishes.survive, "survive"}};
+  for (const auto& [wished, name] : switches) {
+    if (wished) add(name);
+  }
+  return flags;
+}
+
 std::string Describe(const SeedFailure& failure, const Wishes& wishes) {
-  const std::string only = wishes.only ? " --only " + std::string(NameOf(*wishes.only)) : "";
-  const std::string links = wishes.unlike_links ? " --unlike-links" : "";
-  const std::string divided = wishes.divided ? " --divided" : "";
-  const std::string local = wishes.local ? " --local" : "";
-  const std::string audits = wishes.audits ? " --audits" : "";
-  const std::string survive = wishes.survive ? " --survive" : "";
   return failure.violation.invariant + " violated: " + failure.violation.text + "\n  " +
          Describe(DrawScenario(failure.seed, wishes)) + "\n  replay: simulate --seed " +
-         std::to_string(failure.seed) + only + links + divided + local + audits + survive +
-         " --verbose";
+         std::to_string(failure.seed) + FlagsOf(wishes) + " --verbose";
 }
 
 }  // namespace swarm::simulation

@@ -31,6 +31,20 @@ TEST_F(SystemJoinTest, AllWorkersMayBeElsewhere) {
   ExpectReferenceBits();
 }
 
+TEST_F(SystemJoinTest, AWorkerThatNobodyCanDialGivesItsStateToOneThatComes) {
+  job_.spec.pipeline.stages = 1;
+  job_.spec.workers = {.replicas = 1, .minReplicas = 1};
+  job_.spec.training.maxSteps = 300;
+  StartHome(0);
+  Join("laptop", token_, {"--dial-only"});
+  AwaitSteps(5);
+  Join("desktop", token_);
+  AwaitWords("desktop", "joined-1 serves stage 0");
+  EXPECT_EQ(EndOf("swarmctl"), 0) << Output();
+  for (const char* name : {"laptop", "desktop"}) EXPECT_EQ(EndOf(name), 0) << LogOf(name);
+  ExpectReferenceBits();
+}
+
 TEST_F(SystemJoinTest, AWorkerThatIsKilledIsStartedAgainAndTheLossesAreThoseOfOneProcess) {
   job_.spec.training.maxSteps = 200;
   StartHome(2);

@@ -315,6 +315,8 @@ void Worker::Handle(const WorkerId& from, Envelope envelope) {
           HandleWelcome(message);
         } else if constexpr (std::is_same_v<M, Detours>) {
           HandleDetours(message);
+        } else if constexpr (std::is_same_v<M, protocol::Meet>) {
+          if (message.term >= term_) HandleMeet(message);
         } else if constexpr (std::is_same_v<M, Retire>) {
           if (message.term >= term_ && options_.on_retired) options_.on_retired(message.workers);
         } else if constexpr (std::is_same_v<M, Shutdown>) {
@@ -484,6 +486,13 @@ void Worker::Meet(const std::vector<protocol::Member>& members) {
     const protocol::Member* member = FindMember(roster, id);
     if (member != nullptr) endpoint_->Know(id, WaysTo(*member));
   }
+}
+
+void Worker::HandleMeet(const protocol::Meet& meet) {
+  if (peers_.IsMember(meet.joiner.id)) return;  // it has come meanwhile
+  endpoint_->Know(meet.joiner.id, WaysTo(meet.joiner));
+  // To send something is to dial. What the joiner asks for keeps the connection open.
+  (void)endpoint_->Send(meet.joiner.id, Lane::kControl, {protocol::PeerBeat{}, {}});
 }
 
 void Worker::TendNeighbours(Timepoint now) {

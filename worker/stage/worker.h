@@ -116,6 +116,8 @@ class Worker : public net::EndpointHandler, private LoaderHost, private RunnerHo
   /// These members may be reached from now on: connections to neighbours are kept open, others are
   /// made when there is something to send.
   void Meet(const std::vector<protocol::Member>& members);
+  /// Dials a worker that copies this one's state and cannot dial it.
+  void HandleMeet(const protocol::Meet& meet);
   std::vector<protocol::Address> WaysTo(const protocol::Member& peer) const;
   /// Sends the beats that are due, and reports the neighbours that are not heard.
   void TendNeighbours(Timepoint now);

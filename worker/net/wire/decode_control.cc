@@ -126,6 +126,11 @@ void Decoder::Get(const pb::Retire& from, Retire* to) {
   Get(from.workers(), &to->workers);
 }
 
+void Decoder::Get(const pb::Meet& from, Meet* to) {
+  to->term = Term(from.term());
+  Get(from.joiner(), &to->joiner);
+}
+
 void Decoder::Get(const pb::MeasuredLink& from, MeasuredLink* to) {
   to->to = from.to();
   to->link = {from.round_trip(), from.bytes_per_second()};

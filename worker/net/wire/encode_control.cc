@@ -122,6 +122,11 @@ void Encoder::Put(const Retire& from, pb::Retire* to) {
   Put(from.workers, to->mutable_workers());
 }
 
+void Encoder::Put(const Meet& from, pb::Meet* to) {
+  to->set_term(from.term.value);
+  Put(from.joiner, to->mutable_joiner());
+}
+
 void Encoder::Put(const MeasuredLink& from, pb::MeasuredLink* to) {
   to->set_to(ToUtf8(from.to));
   to->set_round_trip(from.link.round_trip);

@@ -56,7 +56,8 @@
   X(Awaiting, awaiting)                    \
   X(RosterChange, roster_change)           \
   X(Links, links)                          \
-  X(Retire, retire)
+  X(Retire, retire)                        \
+  X(Meet, meet)
 
 /// X(Name) for each type of worker/protocol that is a part of a message and never one itself.
 #define SWARM_WIRE_PARTS(X) \

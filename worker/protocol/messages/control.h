@@ -15,7 +15,7 @@
 namespace swarm::protocol {
 
 /// The version of the protocol that this program speaks; hello refuses another.
-inline constexpr std::uint32_t kProtocolVersion = 7;
+inline constexpr std::uint32_t kProtocolVersion = 8;
 
 // ---- membership ----
 
@@ -172,6 +172,15 @@ struct Detours {
 struct Retire {
   Term term;
   Retired workers;
+};
+
+// ---- workers that nobody can dial ----
+
+/// trainer → donor that nobody can dial: a worker that is not in its roster yet copies its state,
+/// so it has to dial that one.
+struct Meet {
+  Term term;
+  Member joiner;
 };
 
 // ---- links (rule 29) ----

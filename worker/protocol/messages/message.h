@@ -21,7 +21,7 @@ using Message =
                  Missing, Revoke, Revoked, Void, Voided, Thaw, Rollback, Leaving, HandOver, Parcel,
                  ParcelHeld, PinState, StatePinned, UnpinState, Fetch, Fetched, Takeover, Holding,
                  Direct, DirectReply, PeerBeat, Unheard, Detours, Relayed, Awaiting, RosterChange,
-                 Links, Retire>;
+                 Links, Retire, Meet>;
 
 /// Whether an observer or an operator may send it to a trainer: it asks and directs, and takes no
 /// part in the work.

@@ -149,6 +149,27 @@ TEST_F(CoordinatorJoinTest, ReplicasTakeTurnsAsDonors) {
   EXPECT_EQ(donors, (std::set<std::string>{"a1", "a2", "a3"}));
 }
 
+TEST_F(CoordinatorJoinTest, ADonorThatNobodyCanDialDialsTheNewcomer) {
+  dialled_ = {"new"};
+  StartAndCome();
+  Pin("b1");
+  EXPECT_TRUE(WhoWasTold<Meet>().empty());
+  Pin("b2");
+  EXPECT_EQ(WhoWasTold<Meet>(), (std::set<std::string>{"b1", "b2"}));
+  const Member joiner = Told<Meet>("b1").at(0).joiner;
+  EXPECT_EQ(joiner.id, WorkerId("new"));
+  EXPECT_EQ(joiner.addresses.at(0).dial, "new:7000");
+}
+
+TEST_F(CoordinatorJoinTest, DonorsAreThoseThatANewcomerCanDialAsFarAsThereAreAny) {
+  dialled_ = {"b1", "new"};
+  StartAndCome();
+  EXPECT_EQ(WhoWasTold<PinState>(), std::set<std::string>{"b1"});
+  Pin("b1");
+  EXPECT_EQ(Told<Welcome>("new").at(0).donors.size(), 1u);
+  EXPECT_TRUE(WhoWasTold<Meet>().empty());
+}
+
 TEST_F(CoordinatorJoinTest, WhoIsFarBehindCatchesUpBeforeItIsAMember) {
   StartAndCome();
   Pin("b1");

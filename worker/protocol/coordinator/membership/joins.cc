@@ -17,6 +17,8 @@ bool HoldsState(const Worker& worker) {
   return worker.InRoster() || worker.loaded || comes_back;
 }
 
+bool CanBeDialled(const Member& member) { return !member.addresses.empty(); }
+
 }  // namespace
 
 void Joins::Start(Turn& turn) {
@@ -46,7 +48,7 @@ void Joins::Start(Turn& turn) {
       join.version = job_.version;
       join.since = turn.now;
       // Replicas take turns: a copy of its state costs a donor time.
-      const std::vector<WorkerId>& ready = members_.ReadyReplicas(stage);
+      const std::vector<WorkerId> ready = DonorsOf(stage);
       const std::uint64_t count = std::min<std::uint64_t>(ready.size(), job_.options.donors_max);
       for (std::uint64_t i = 0; i < count; ++i) {
         const WorkerId& donor = ready[(job_.version.value + i) % ready.size()];
@@ -152,6 +154,7 @@ void Joins::Begin(const WorkerId& id, protocol::Welcome welcome, Turn& turn) {
       welcome.peers.push_back(members_.At(peer).member);
     }
   }
+  Introduce(id, welcome, turn);
   turn.Tell(id, std::move(welcome));
   for (const CommitRecord& record : job_.records) {
     if (record.step.value < version.value) continue;
@@ -224,6 +227,24 @@ bool Joins::AreWeightsKept(Version version, StageIndex stage) const {
       });
     });
   });
+}
+
+std::vector<WorkerId> Joins::DonorsOf(StageIndex stage) const {
+  std::vector<WorkerId> ready = members_.ReadyReplicas(stage);
+  const auto only_dials = std::ranges::stable_partition(
+      ready, [&](const WorkerId& id) { return CanBeDialled(members_.At(id).member); });
+  if (only_dials.begin() != ready.begin()) ready.erase(only_dials.begin(), ready.end());
+  return ready;
+}
+
+void Joins::Introduce(const WorkerId& id, const protocol::Welcome& welcome, Turn& turn) const {
+  const Member& joiner = members_.At(id).member;
+  if (!CanBeDialled(joiner)) return;
+  for (const std::vector<Member>* givers : {&welcome.donors, &welcome.peers}) {
+    for (const Member& giver : *givers) {
+      if (!CanBeDialled(giver)) turn.Tell(giver.id, Meet{job_.options.term, joiner});
+    }
+  }
 }
 
 std::vector<Member> Joins::DonorsSince(Version version, StageIndex stage) const {

@@ -67,7 +67,7 @@ class Joins {
     std::set<WorkerId> asked, joiners;
     std::map<WorkerId, Digest> donors;  // what each has pinned
     Digest state = {};                  // once welcomed
-    std::uint64_t lag_max = 0;  // steps that a donor has room for
+    std::uint64_t lag_max = 0;          // steps that a donor has room for
     Timepoint since;
     bool welcomed = false;  // the donors are known
   };
@@ -94,6 +94,11 @@ class Joins {
   bool AreWeightsKept(Version version, StageIndex stage) const;
   /// Replicas of the stage that have all reduced gradients since that version.
   std::vector<Member> DonorsSince(Version version, StageIndex stage) const;
+  /// The replicas of the stage that may give a copy of its state: those that a joiner can dial;
+  /// all, if it can dial none.
+  std::vector<WorkerId> DonorsOf(StageIndex stage) const;
+  /// Has those that give the joiner something, and that nobody can dial, dial it.
+  void Introduce(const WorkerId& id, const protocol::Welcome& welcome, Turn& turn) const;
   /// Tells the worker where its state comes from, and what was decided since.
   void Begin(const WorkerId& id, protocol::Welcome welcome, Turn& turn);
   /// The first version for which the others keep their gradients for a worker that joins.

@@ -202,9 +202,19 @@ void Dispatch::OnMissing(const WorkerId& from, const Missing& missing, Turn& tur
     const auto redirect = state->redirects.extract(source);
     if (!redirect || !issued(source.stage.value + 1)) return;
     const auto& [to, target] = redirect.mapped();
-    BeginPass(PlanBackwardAgain(name, row, source, to, target, from, job_.NextAttempt()), *state,
+    const int tries = state->rows[source.microbatch.value].tries;
+    const WorkerId& worker = Recomputer(from, source.stage, tries);
+    BeginPass(PlanBackwardAgain(name, row, source, to, target, worker, job_.NextAttempt()), *state,
               turn);
   }
+}
+
+const WorkerId& Dispatch::Recomputer(const WorkerId& from, StageIndex stage, int tries) const {
+  const std::vector<WorkerId>& replicas = members_.ReadyReplicas(stage);
+  const auto own = std::ranges::find(replicas, from);
+  if (own == replicas.end()) return from;
+  const auto place = static_cast<std::size_t>(own - replicas.begin());
+  return replicas[(place + static_cast<std::size_t>(tries)) % replicas.size()];
 }
 
 void Dispatch::OnRevoked(const WorkerId& from, const Revoked& revoked, Turn& turn) {

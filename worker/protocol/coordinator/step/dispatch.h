@@ -50,6 +50,10 @@ class Dispatch {
   void MeasureStay(const StepState& state, Microbatch microbatch, Timepoint now);
   void CheckRow(Step step, StepState& state, Microbatch microbatch, Turn& turn);
   Duration RowPatience(int tries) const;
+  /// Who computes again what `from` has lost: itself, unless the row was stuck before, when the
+  /// other replicas take turns with it. Its way to a neighbour may be broken for good, and only
+  /// neighbours that hear each other all the time would tell of that.
+  const WorkerId& Recomputer(const WorkerId& from, StageIndex stage, int tries) const;
   /// The row waits for an output or a gradient that was sent to a worker which could not be
   /// reached.
   bool IsLost(const RowState& row, const Ledger::Row& cells, Timepoint now) const;

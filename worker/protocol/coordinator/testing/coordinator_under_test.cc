@@ -49,6 +49,7 @@ void CoordinatorTest::Come(const std::string& name, std::uint64_t incarnation) {
   Hello hello = HelloOf(name, incarnation);
   if (const auto pod = pods_.find(name); pod != pods_.end()) hello.pod = pod->second;
   if (const auto at = regions_.find(name); at != regions_.end()) hello.region = at->second;
+  if (dialled_.contains(name)) hello.addresses = {{"cluster", name + ":7000", ""}};
   Say(name, hello);
 }
 

@@ -120,6 +120,7 @@ class CoordinatorTest : public testing::Test {
   CoordinatorOptions options_ = WithoutStops();
   std::map<std::string, std::string> pods_;     ///< of workers, by name; the others have none
   std::map<std::string, std::string> regions_;  ///< of workers, by name; else unknown
+  std::set<std::string> dialled_;               ///< workers that others can dial
   std::uint64_t boundary_bytes_ = 0;            ///< that workers report
   Timepoint now_{std::chrono::hours(1)};
 
