@@ -1,7 +1,7 @@
 """One job: how it learns, how its pipeline runs, what it sends, what it lost and how it recovered."""
 
-from panels import (FAILED, OF_JOB, OPERATOR_OF_JOB, PREEMPTED, dashboard, increase, now, quantile, rate, row,
-                    series, stat, table, timeline, variables)
+from panels import (FAILED, OF_JOB, OPERATOR_OF_JOB, PREEMPTED, TRAFFIC_PRICE, between_regions, dashboard, increase, now,
+                    price, quantile, rate, row, series, stat, table, timeline, variables)
 
 JOB = "namespace, swarmjob"
 SERVING = OF_JOB + ', state=~"Ready|Leaving|Moving"'
@@ -199,6 +199,7 @@ def money():
     dollars = f"max by (swarmjob) ({now('swarmjob_operator_spent_dollars', OPERATOR_OF_JOB)})"
     per_hour = f"max by (swarmjob) ({now('swarmjob_operator_dollars_per_hour', OPERATOR_OF_JOB)})"
     tokens = f"sum by (swarmjob) ({rate('swarmjob_trainer_tokens_total')})"
+    traffic = f"sum by (source_region, destination_region) ({rate('swarmjob_worker_region_bytes_total')})"
     return row(
         "Money",
         series("Dollars", "What the workers have cost since the job began, by the prices of their pools, and what the job "
@@ -210,6 +211,10 @@ def money():
                (per_hour, "{{swarmjob}}")),
         series("Dollars a billion tokens", "At the present price an hour and the present throughput.", "currencyUSD",
                (f"1e9 / 3600 * {per_hour} / ({tokens} > 0)", "{{swarmjob}}")),
+        series("Dollars an hour of traffic", "Of the bytes that go from region to region, by the price of a gibibyte above. "
+               "It is not in what the job has cost.", "currencyUSD",
+               (f"$traffic_price * 3600 / 2^30 * {between_regions(traffic)}", "{{source_region}} to {{destination_region}}"),
+               stacked=True),
     )
 
 
@@ -217,4 +222,6 @@ def build():
     return dashboard(
         "swarmjob-job", "SwarmJob / Job",
         "One SwarmJob: how it learns, how its pipeline runs, what it sends, and how it survives preemption.",
-        variables("swarmjob_.+", jobs=True), [summary(), learning(), pipeline(), network(), faults(), money()])
+        [*variables("swarmjob_.+", jobs=True),
+         price("traffic_price", "Dollars a GiB between regions", TRAFFIC_PRICE)],
+        [summary(), learning(), pipeline(), network(), faults(), money()])

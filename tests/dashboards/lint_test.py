@@ -123,7 +123,7 @@ class Grid(unittest.TestCase):
 class Catalogue(unittest.TestCase):
     def check(self, expr):
         known = catalogue()
-        labels = set(TARGET_LABELS)
+        labels = set(TARGET_LABELS) | set(re.findall(r'label_replace\(.*?, "(\w+)", "\$1", "\w+", "\(\.\*\)"\)', expr))
         for metric in metrics_in(expr):
             self.assertTrue(base_name(known, metric) in known, f"{metric} is not in the catalogue")
             labels |= known[base_name(known, metric)]["labels"]

@@ -53,7 +53,11 @@ def queries():
 
 
 def filled(expr, rate_interval="1m", within="1h"):
-    """The expression as Grafana sends it, with all variables at All."""
+    """The expression as Grafana sends it, with all variables at All, and prices as they come."""
+    for dashboard in dashboards().values():
+        for variable in dashboard["templating"]["list"]:
+            if variable["type"] == "textbox":
+                expr = expr.replace(f"${variable['name']} ", f"{variable['query']} ")
     return (expr.replace("$__rate_interval", rate_interval).replace("$__range", within)
             .replace('"$job"', '".+"').replace('"$instance"', '".+"')
             .replace('"$namespace"', '".+"').replace('"$swarmjob"', '".+"'))
