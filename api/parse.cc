@@ -252,12 +252,19 @@ static void Describe(Archive& a, Pool& pool) {
 }
 
 template <typename Archive>
+static void Describe(Archive& a, MachinePool& pool) {
+  a.Required("name", pool.name);
+  a.Field("maxReplicas", pool.maxReplicas);
+}
+
+template <typename Archive>
 static void Describe(Archive& a, Workers& workers) {
   a.Field("replicas", workers.replicas);
   a.Field("minReplicas", workers.minReplicas);
   a.Field("memoryBudgetBytes", workers.memoryBudgetBytes);
   a.Field("template", workers.podTemplate);
   a.Field("pools", workers.pools);
+  a.Field("machinePools", workers.machinePools);
 }
 
 template <typename Archive>

@@ -211,7 +211,10 @@ SwarmJob AnyJob() {
                    Either(ShardUpdate::kNone, ShardUpdate::kMoments),
                    AnyBoundary()};
   spec.checkpoint = {"s3://bucket/runs", Number(), Number()};
-  spec.workers = {Number() | 1, Number() | 1, Number(), {R"({"spec":{}})"}, {AnyPool(), AnyPool()}};
+  spec.workers = {Number() | 1,       Number() | 1,           Number(),
+                  {R"({"spec":{}})"}, {AnyPool(), AnyPool()}, {}};
+  if (*rc::gen::arbitrary<bool>())
+    spec.workers.machinePools = {{"friends", Number()}, {"guests", {}}};
   spec.trainer.allowSpot = *rc::gen::arbitrary<bool>();
   spec.trainer.podTemplate.text = *rc::gen::element("", R"({"metadata":{}})");
   spec.preemption = {Number()};

@@ -205,6 +205,15 @@ struct NodeStatus {
 };
 inline constexpr std::size_t kNodeStatusMax = 32;
 
+/// A machine that has joined with a token, and may take part.
+struct MachineStatus {
+  std::uint64_t ordinal = 0;  ///< in the name of its worker; no pod has it
+  std::string pool;           ///< as in spec.workers.machinePools
+  std::string token;          ///< its name
+  WallTime certificateEnds{};
+  bool operator==(const MachineStatus&) const = default;
+};
+
 struct SwarmJobStatus {
   std::uint64_t observedGeneration = 0;
   JobState state = JobState::kPending;
@@ -227,6 +236,9 @@ struct SwarmJobStatus {
   /// vanished or was never created. Written as ranges, "0-4,7", so that a thousand workers take a
   /// few bytes.
   std::vector<std::uint64_t> openWorkers;
+  /// By ordinal. The certificate of a machine that is not here, and whose ordinal is below
+  /// nextWorkerOrdinal, counts no more.
+  std::vector<MachineStatus> machines;
   /// Workers that exist, one for each device of their pods; the scale subresource reads it.
   std::uint64_t replicas = 0;
   std::uint64_t readyReplicas = 0;      ///< those in the roster with the current state

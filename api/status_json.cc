@@ -186,6 +186,25 @@ static void Describe(Archive& a, ClusterStatus& cluster) {
   a.Field("workers", cluster.workers);
 }
 
+template <typename Archive>
+static void Describe(Archive& a, MachineStatus& machine) {
+  a.Required("ordinal", machine.ordinal);
+  a.Field("pool", machine.pool);
+  a.Field("token", machine.token);
+  a.Required("certificateEnds", machine.certificateEnds);
+}
+
+// A job without machines says nothing of them.
+static void DescribeMachines(ObjectReader& a, SwarmJobStatus& status) {
+  a.Field("machines", status.machines);
+}
+static void DescribeMachines(ObjectWriter& a, SwarmJobStatus& status) {
+  if (!status.machines.empty()) a.Field("machines", status.machines);
+}
+static void DescribeMachines(ObjectSchema& a, SwarmJobStatus& status) {
+  a.Field("machines", status.machines);
+}
+
 // A job in one cluster says nothing of clusters.
 static void DescribeClusters(ObjectReader& a, SwarmJobStatus& status) {
   a.Field("clusters", status.clusters);
@@ -231,6 +250,7 @@ static void Describe(Archive& a, SwarmJobStatus& status) {
   a.Object("trainer", status.trainer);
   a.Field("nextWorkerOrdinal", status.nextWorkerOrdinal);
   DescribeOpen(a, status.openWorkers);
+  DescribeMachines(a, status);
   a.Field("replicas", status.replicas);
   a.Field("readyReplicas", status.readyReplicas);
   DescribeClusters(a, status);

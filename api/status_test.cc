@@ -72,6 +72,7 @@ SwarmJobStatus AnyStatus() {
         std::vector<PoolWorkers>{{"spot", {3, 4, 9}}, {"other", {}}});
     status.readyByCluster = "home 1/2, west 0/1 (away)";
   }
+  if (*rc::gen::arbitrary<bool>()) status.machines = {{3, "friends", "1a2b", AnyTime()}};
   status.selector = *rc::gen::element("", "a=b");
   status.stages = {{0, Number()}, {1, Number()}};
   status.preemptions = Number();

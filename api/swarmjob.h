@@ -393,6 +393,14 @@ struct Pool {
   bool operator==(const Pool&) const = default;
 };
 
+/// Machines without Kubernetes that join with a token (`swarmctl token create JOB --pool NAME`).
+/// The operator makes no pods of it.
+struct MachinePool {
+  std::string name;                          ///< unique within the job
+  std::optional<std::uint64_t> maxReplicas;  ///< machines at a time; absent: no limit
+  bool operator==(const MachinePool&) const = default;
+};
+
 struct Workers {
   /// Both are for all stages together. 0 in the file means stages × minReplicasPerStage.
   std::uint64_t replicas = 0;
@@ -403,6 +411,7 @@ struct Workers {
   RawJson podTemplate;  ///< in the manifest: template
   /// In order of preference; at least one. A manifest without pools gets one without constraints.
   std::vector<Pool> pools = {{.name = "default"}};
+  std::vector<MachinePool> machinePools;  ///< beside `replicas`; empty: no machine may join
   bool operator==(const Workers&) const = default;
 };
 

@@ -157,9 +157,15 @@ void JudgeMachine(Judge& judge, const std::string& path, const Machine& machine)
   for (const auto& [name, value] : others) judge.Range(path + name, value, 0.0, kMost);
 }
 
-void JudgePool(Judge& judge, const std::string& path, const Pool& pool) {
-  judge.Expect(IsLabel(pool.name), path + ".name", "is \"" + pool.name + "\"",
+void JudgePoolName(Judge& judge, const std::string& path, const std::string& name,
+                   std::set<std::string_view>* earlier) {
+  judge.Expect(IsLabel(name), path + ".name", "is \"" + name + "\"",
                "1 to 63 of a-z, 0-9 and -, with a letter or digit at both ends");
+  judge.Expect(earlier->insert(name).second, path + ".name",
+               "is \"" + name + "\", the name of an earlier pool", "give each pool its own name");
+}
+
+void JudgePool(Judge& judge, const std::string& path, const Pool& pool) {
   judge.Expect(pool.cluster.empty() || IsLabel(pool.cluster), path + ".cluster",
                "is \"" + pool.cluster + "\"",
                "the name of a satellite: 1 to 63 of a-z, 0-9 and -, with a letter or digit at both"
@@ -187,9 +193,7 @@ void JudgePools(Judge& judge, const Workers& workers) {
     const Pool& pool = workers.pools[i];
     const std::string at = path + "[" + std::to_string(i) + "]";
     JudgePool(judge, at, pool);
-    judge.Expect(names.insert(pool.name).second, at + ".name",
-                 "is \"" + pool.name + "\", the name of an earlier pool",
-                 "give each pool its own name");
+    JudgePoolName(judge, at, pool.name, &names);
     judge.Expect(pool.machine.has_value() == workers.pools.front().machine.has_value(),
                  at + ".machine",
                  pool.machine ? "is there, and missing in the first pool"
@@ -200,6 +204,23 @@ void JudgePools(Judge& judge, const Workers& workers) {
   judge.Expect(workers.pools.empty() || room >= std::min(workers.minReplicas, kReplicasMax), path,
                "have room for " + Text(room) + " workers",
                "raise a maxReplicas: minReplicas is " + Text(workers.minReplicas));
+}
+
+void JudgeMachinePools(Judge& judge, const Workers& workers) {
+  const std::string path = "spec.workers.machinePools";
+  judge.Expect(workers.machinePools.size() <= kPoolsMax, path,
+               "has " + Text(std::uint64_t{workers.machinePools.size()}) + " items",
+               "at most " + Text(std::uint64_t{kPoolsMax}));
+  std::set<std::string_view> names;
+  for (const Pool& pool : workers.pools) names.insert(pool.name);
+  for (std::size_t i = 0; i < workers.machinePools.size(); ++i) {
+    const MachinePool& pool = workers.machinePools[i];
+    const std::string at = path + "[" + std::to_string(i) + "]";
+    JudgePoolName(judge, at, pool.name, &names);
+    if (pool.maxReplicas) {
+      judge.Range(at + ".maxReplicas", *pool.maxReplicas, std::uint64_t{0}, kReplicasMax);
+    }
+  }
 }
 
 void JudgeBudget(Judge& judge, const Spec& spec) {
@@ -231,6 +252,7 @@ void JudgeCluster(Judge& judge, const Spec& spec) {
                "spec.storage.secretName", "is \"" + spec.storage.secretName + "\"",
                "the name of a Secret in the job's namespace");
   JudgePools(judge, spec.workers);
+  JudgeMachinePools(judge, spec.workers);
   JudgeBudget(judge, spec);
   JudgeTemplate(judge, "spec.workers.template", spec.workers.podTemplate);
   JudgeTemplate(judge, "spec.trainer.template", spec.trainer.podTemplate);

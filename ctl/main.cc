@@ -16,6 +16,7 @@
 #include "base/version.h"
 #include "ctl/chaos/chaos.h"
 #include "ctl/cluster/cluster_commands.h"
+#include "ctl/cluster/job_token_command.h"
 #include "ctl/cluster/satellite_command.h"
 #include "ctl/enrol/join_command.h"
 #include "ctl/enrol/run_home.h"
@@ -212,6 +213,18 @@ void AddTimeToLive(CLI::App* command, std::function<void(Duration)> set) {
       ->default_str("24h");
 }
 
+void AddCluster(CLI::App* command, ClusterOptions* options) {
+  command->add_option(
+      "--kubeconfig", options->kubeconfig,
+      "Kubeconfig file (default: the files in $KUBECONFIG, else ~/.kube/config, else the service"
+      " account of this pod)");
+  command->add_option("--context", options->context,
+                      "Context of the kubeconfig (default: its current context)");
+  command->add_option("-n,--namespace", options->ns, "Namespace (default: that of the context)");
+  command->add_flag("--allow-insecure", options->allow_insecure,
+                    "Do not warn of insecure-skip-tls-verify in the kubeconfig");
+}
+
 /// The three commands of `token`.
 struct TokenCommands {
   const CLI::App* create;
@@ -219,12 +232,23 @@ struct TokenCommands {
   const CLI::App* revoke;
 };
 
-TokenCommands AddToken(CLI::App& app, TokenOptions* options) {
-  CLI::App* command = app.add_subcommand("token", "Decide which machines may join a run");
+/// Whether it names the folder of a run, and not a SwarmJob.
+bool IsRun(const std::filesystem::path& out) {
+  std::error_code unreadable;
+  return out.has_parent_path() || std::filesystem::is_directory(out, unreadable);
+}
+
+TokenCommands AddToken(CLI::App& app, TokenOptions* options, JobTokenOptions* of_job) {
+  CLI::App* command =
+      app.add_subcommand("token", "Decide which machines may join a run or a SwarmJob");
   command->require_subcommand(1);
   const auto add = [&](const char* name, const char* help) {
     CLI::App* each = command->add_subcommand(name, help);
-    each->add_option("run", options->out, "Folder of the run (its --out)")->required();
+    each->add_option("run", options->out,
+                     "Folder of the run (its --out), or name of the SwarmJob, if there is no folder"
+                     " of this name")
+        ->required();
+    AddCluster(each, &of_job->cluster);
     return each;
   };
   CLI::App* create = add("create", "Print the command with which machines join");
@@ -232,7 +256,16 @@ TokenCommands AddToken(CLI::App& app, TokenOptions* options) {
   create->add_option("--uses", options->terms.uses, "Machines that may join with it")
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
-  CLI::App* list = add("list", "Show the tokens of a run, and who has joined with them");
+  create->add_option("--pool", of_job->pool,
+                     "Of a SwarmJob: the pool that machines join, of spec.workers.machinePools");
+  create->add_option("--home", of_job->home,
+                     "Of a SwarmJob: host:port at which machines reach the operator (default: that"
+                     " of the load balancer of the Service of satellites)");
+  create
+      ->add_option("--operator-namespace", of_job->operator_namespace,
+                   "Of a SwarmJob: the namespace of the operator")
+      ->capture_default_str();
+  CLI::App* list = add("list", "Show the tokens, and who has joined with them");
   list->add_flag("--json", options->json, "Print a JSON object for each token");
   CLI::App* revoke =
       add("revoke", "Make a token useless and put out who has joined with it, or put out a worker");
@@ -367,18 +400,6 @@ CLI::App* AddPlan(CLI::App& app, PlanOptions* options) {
       ->needs(rates);
   command->add_flag("--json", options->json, "Print a JSON object");
   return command;
-}
-
-void AddCluster(CLI::App* command, ClusterOptions* options) {
-  command->add_option(
-      "--kubeconfig", options->kubeconfig,
-      "Kubeconfig file (default: the files in $KUBECONFIG, else ~/.kube/config, else the service"
-      " account of this pod)");
-  command->add_option("--context", options->context,
-                      "Context of the kubeconfig (default: its current context)");
-  command->add_option("-n,--namespace", options->ns, "Namespace (default: that of the context)");
-  command->add_flag("--allow-insecure", options->allow_insecure,
-                    "Do not warn of insecure-skip-tls-verify in the kubeconfig");
 }
 
 CLI::App* AddTop(CLI::App& app, TopOptions* options) {
@@ -521,7 +542,8 @@ int Main(int argc, char** argv) {
   join.worker_program = run.worker_program;
   const CLI::App* join_command = AddJoin(app, &join);
   TokenOptions token;
-  const TokenCommands token_commands = AddToken(app, &token);
+  JobTokenOptions job_token;
+  const TokenCommands token_commands = AddToken(app, &token, &job_token);
   TopOptions top;
   UiOptions ui;
   DrainOptions drain;
@@ -559,9 +581,19 @@ int Main(int argc, char** argv) {
   if (run_command->parsed()) code = RunJob(run, stdout, stderr);
   if (profile_command->parsed()) code = ProfileJob(profile, stdout, stderr);
   if (join_command->parsed()) code = JoinRun(join, stdout, stderr);
-  if (token_commands.create->parsed()) code = CreateToken(token, std::cout, std::cerr);
-  if (token_commands.list->parsed()) code = ListTokens(token, std::cout, std::cerr);
-  if (token_commands.revoke->parsed()) code = RevokeToken(token, std::cout, std::cerr);
+  if (IsRun(token.out) && job_token.pool.empty()) {
+    if (token_commands.create->parsed()) code = CreateToken(token, std::cout, std::cerr);
+    if (token_commands.list->parsed()) code = ListTokens(token, std::cout, std::cerr);
+    if (token_commands.revoke->parsed()) code = RevokeToken(token, std::cout, std::cerr);
+  } else {
+    job_token.job = token.out.string();
+    job_token.terms = token.terms;
+    job_token.name = token.name;
+    job_token.json = token.json;
+    if (token_commands.create->parsed()) code = CreateJobToken(job_token, stdout, stderr);
+    if (token_commands.list->parsed()) code = ListJobTokens(job_token, stdout, stderr);
+    if (token_commands.revoke->parsed()) code = RevokeJobToken(job_token, stdout, stderr);
+  }
   if (tokenize_command->parsed()) code = TokenizeData(tokenize, stdout, stderr);
   if (top_command->parsed()) code = ShowTop(top, stdout, stderr);
   if (ui_command->parsed()) code = ShowPage(ui, stdout, stderr);

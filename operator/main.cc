@@ -256,7 +256,8 @@ class Operator {
              {lease_namespace_, satellite::kHomeSecret},
              leader_term,
              [this](const satellite::Caller& caller, const enrol::ProveRequest& request,
-                    enrol::Proved done) { controller_->Prove(caller, request, std::move(done)); }},
+                    enrol::Proved done) { controller_->Prove(caller, request, std::move(done)); },
+             &controller_->machines()},
             *client_, kube::SystemTiming(),
             [this](const std::string& cluster, std::shared_ptr<kube::HttpTransport> transport,
                    std::function<bool()> reachable) {
@@ -279,6 +280,7 @@ class Operator {
       }
       if (!home || !controller_->synced()) continue;
       controller_->LookAtClusters();
+      controller_->machines().Tend();
       const Status tended = home->Tend(controller_->JobUids());
       if (!tended.ok()) LOG_WARN("satellites that were revoked may stay: {}", tended.ToString());
       gateway_.Look();

@@ -137,6 +137,11 @@ std::string SatelliteUri(const std::string& home_uid, const std::string& cluster
   return JobUri(home_uid) + "/satellite/" + cluster;
 }
 
+std::string MachineUri(const std::string& home_uid, const std::string& job_uid,
+                       const std::string& worker_id) {
+  return JobUri(home_uid) + "/machine/" + job_uid + "/" + worker_id;
+}
+
 JobAuthority::JobAuthority(std::unique_ptr<State> state) : state_(std::move(state)) {}
 JobAuthority::JobAuthority(JobAuthority&&) noexcept = default;
 JobAuthority& JobAuthority::operator=(JobAuthority&&) noexcept = default;

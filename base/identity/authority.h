@@ -24,6 +24,9 @@ std::string WorkerUri(const std::string& job_uid, const std::string& worker_id);
 /// Of the operator of another cluster. Operators have an authority of their own, with a UID as that
 /// of a job.
 std::string SatelliteUri(const std::string& home_uid, const std::string& cluster);
+/// Of a machine that has joined a job of a cluster, for its calls to that cluster's operator.
+std::string MachineUri(const std::string& home_uid, const std::string& job_uid,
+                       const std::string& worker_id);
 
 /// How long a certificate of Issue is valid.
 inline constexpr std::chrono::seconds kLeafValidity = std::chrono::hours(7 * 24);

@@ -4,11 +4,18 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "api/format/yaml.h"
+#include "api/status_json.h"
+#include "base/files.h"
 #include "base/identity/authority.h"
+#include "base/identity/trust.h"
 #include "base/testing/temporary_folder.h"
 #include "operator/kube/testing/api_server_under_test.h"
+#include "operator/kube/timing/timing.h"
+#include "operator/machines/account.h"
 #include "operator/names/names.h"
 #include "operator/satellite/account_secret.h"
+#include "worker/enrol/token.h"
 #include "worker/processes/processes.h"
 
 namespace swarm::ctl {
@@ -17,6 +24,8 @@ namespace {
 using nlohmann::json;
 using testing::HasSubstr;
 using testing::Not;
+
+const kube::Resource kDefinitions{"apiextensions.k8s.io", "v1", "customresourcedefinitions", false};
 
 class SwarmctlOnKubernetesTest : public kube::ApiServerUnderTest {
  protected:
@@ -51,6 +60,46 @@ class SwarmctlOnKubernetesTest : public kube::ApiServerUnderTest {
                       {"metadata", {{"name", satellite::kHomeSecret}, {"namespace", ns_}}},
                       {"stringData", content}};
     ASSERT_TRUE(client_->Create(kube::resources::Secrets(), secret).ok());
+  }
+  /// A SwarmJob that takes machines, and what home publishes for those who make tokens.
+  void PutJob(const std::string& name) {
+    const std::string root = SWARM_SOURCE_DIR;
+    const json definition = *api::YamlToJson(*ReadFile(root + "/crds/swarmjob.yaml"));
+    ASSERT_TRUE(client_->Apply(kDefinitions, definition).ok());
+    json object = *api::YamlToJson(*ReadFile(root + "/examples/tiny-llama.yaml"));
+    object["metadata"] = {{"name", name}, {"namespace", ns_}};
+    object["spec"]["workers"]["machinePools"] = json::array({{{"name", "friends"}}});
+    Result<kube::Object> made = Unavailable("the definition is not served yet");
+    for (int tries = 0; tries < 100 && !made.ok(); ++tries) {
+      made = client_->Create(kube::resources::SwarmJobs(), object);
+      if (!made.ok()) kube::SystemTiming().Sleep(std::chrono::milliseconds(100), {});
+    }
+    ASSERT_TRUE(made.ok()) << made.status().ToString();
+    const auto authority = identity::JobAuthority::Create("0b6a");
+    ASSERT_TRUE(authority.ok());
+    fingerprint_ = *identity::Fingerprint(authority->pair().certificate, "ca");
+    const json home{{"apiVersion", "v1"},
+                    {"kind", "ConfigMap"},
+                    {"metadata", {{"name", satellite::kHomeConfigMap}, {"namespace", ns_}}},
+                    {"data", {{satellite::kAuthorityCertificate, authority->pair().certificate}}}};
+    ASSERT_TRUE(client_->Create(kube::resources::ConfigMaps(), home).ok());
+  }
+  /// Notes in the status of the job that a machine has joined with this token.
+  void ListMachine(const std::string& job, std::uint64_t ordinal, const std::string& token) {
+    api::SwarmJobStatus status;
+    status.nextWorkerOrdinal = ordinal + 1;
+    status.machines = {{ordinal, "friends", token, {}}};
+    json object = **client_->Get(kube::resources::SwarmJobs(), {ns_, job});
+    object["status"] = api::StatusToJson(status);
+    const auto written =
+        client_->Update(kube::resources::SwarmJobs(), object, {.subresource = "status"});
+    ASSERT_TRUE(written.ok()) << written.status().ToString();
+  }
+  machines::Account Account(const std::string& job) {
+    const auto secret =
+        client_->Get(kube::resources::Secrets(), {ns_, names::TokensSecretName(job)});
+    EXPECT_TRUE(secret.ok()) << secret.status().ToString();
+    return *machines::ParseAccount(kube::SecretText(**secret, machines::kAccount));
   }
   bool HasPod(const std::string& name) {
     return client_->Get(kube::resources::Pods(), {ns_, name}).ok();
@@ -101,6 +150,7 @@ printf '{"kind": "ExecCredential", "apiVersion": "client.authentication.k8s.io/v
   }
   std::string Output() const { return folder_.Get("logs/swarmctl.log"); }
 
+  std::string fingerprint_;  // of home's authority
   TemporaryFolder folder_;
   Processes swarmctl_{{std::string(SWARM_BIN_DIR) + "/swarmctl", folder_.path() / "logs"}};
 };
@@ -125,6 +175,49 @@ TEST_F(SwarmctlOnKubernetesTest, ATokenNamesTheLoadBalancerBeforeHome) {
   EXPECT_THAT(Output(), HasSubstr("cluster west will dial home at 203.0.113.9:7443\nsj1_"));
   EXPECT_EQ(Swarmctl({"satellite", "list", "--context", "admin"}), 0) << Output();
   EXPECT_THAT(Output(), HasSubstr("west  has not come yet; its token is good until 20"));
+}
+
+TEST_F(SwarmctlOnKubernetesTest, TheOwnerOfAJobDecidesWhichMachinesJoinIt) {
+  WriteKubeconfigs();
+  PutJob("tiny");
+  const auto token = [this](std::vector<std::string> words) {
+    words.insert(words.begin(), "token");
+    words.insert(words.end(), {"--context", "admin"});
+    return Swarmctl(words);
+  };
+  const std::vector<std::string> at_home{"--operator-namespace", ns_, "--home", "203.0.113.9:7443"};
+  const auto create = [&](const std::string& pool) {
+    std::vector<std::string> words{"create", "tiny", "--pool", pool, "--uses", "2"};
+    words.insert(words.end(), at_home.begin(), at_home.end());
+    return token(words);
+  };
+  EXPECT_EQ(create("default"), 2);
+  EXPECT_THAT(Output(), HasSubstr("spec.workers.machinePools has friends"));
+  ASSERT_EQ(create("friends"), 0) << Output();
+  const std::string command = "swarmctl join ", output = Output();
+  std::string word = output.substr(output.rfind(command) + command.size());
+  word.erase(word.find('\n'));
+  const auto read = enrol::ParseJoinToken(word);
+  ASSERT_TRUE(read.ok()) << Output();
+  EXPECT_EQ(read->address, "203.0.113.9:7443");
+  EXPECT_EQ(read->fingerprint, fingerprint_);
+  const auto id = machines::ParseTokenId(read->id);
+  ASSERT_TRUE(id.ok());
+  EXPECT_EQ(id->job_uid, kube::UidOf(**client_->Get(kube::resources::SwarmJobs(), {ns_, "tiny"})));
+  EXPECT_EQ(Account("tiny").tokens.at(id->name).secret_digest, identity::Sha256(read->secret));
+
+  ListMachine("tiny", 4, id->name);
+  ASSERT_EQ(create("friends"), 0) << Output();
+  EXPECT_EQ(token({"list", "tiny"}), 0) << Output();
+  EXPECT_THAT(Output(), HasSubstr(id->name + "  pool friends, good for "));
+  EXPECT_THAT(Output(), HasSubstr("and 2 machines; joined with it: tiny-w4\n"));
+  EXPECT_EQ(token({"revoke", "tiny", "tiny-w4"}), 0) << Output();
+  EXPECT_TRUE(Account("tiny").revoked.contains(4));
+  EXPECT_EQ(token({"revoke", "tiny", id->name}), 0) << Output();
+  EXPECT_EQ(Account("tiny").tokens.size(), 1u) << "the other one stays";
+  EXPECT_EQ(token({"revoke", "tiny", "nothing"}), 2);
+  EXPECT_EQ(token({"list", "nowhere"}), 2);
+  EXPECT_THAT(Output(), HasSubstr("has no SwarmJob of this name"));
 }
 
 }  // namespace

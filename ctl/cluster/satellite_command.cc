@@ -3,13 +3,11 @@
 #include <chrono>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <vector>
 
 #include "api/format/wall_time.h"
 #include "base/identity/trust.h"
 #include "ctl/cluster/cluster.h"
-#include "ctl/cluster/home_address.h"
-#include "operator/kube/timing/timing.h"
+#include "ctl/cluster/home_of_cluster.h"
 #include "operator/satellite/account_secret.h"
 #include "worker/enrol/token.h"
 
@@ -19,79 +17,18 @@ namespace {
 constexpr int kTokenIdBytes = 4;  // a name for people
 constexpr int kSecretBytes = 16;
 
-/// How long a token is waited for, where the chart was installed just now.
-constexpr Duration kPatience = std::chrono::minutes(3);
-constexpr Duration kLookAgain = std::chrono::seconds(2);
-
-Status NobodyExpects(const std::string& ns) {
-  return FailedPrecondition("no operator in the namespace " + ns +
-                            " expects satellites: install it with satellites.enabled=true, and"
-                            " name its namespace with --namespace");
-}
-
-/// Waits for what comes by itself, and says for what.
-class Wait {
- public:
-  explicit Wait(std::FILE* err) : err_(err) {}
-
-  /// A pause. Error: `missing`, when it has been waited for long enough.
-  Status For(const Status& missing) {
-    if (kube::SystemTiming().Now() >= until_) return missing;
-    if (!told_) std::fprintf(err_, "waiting: %s\n", missing.message().c_str());
-    told_ = true;
-    kube::SystemTiming().Sleep(kLookAgain, {});
-    return Status();
-  }
-
- private:
-  std::FILE* const err_;
-  const Timepoint until_ = kube::SystemTiming().Now() + kPatience;
-  bool told_ = false;
-};
-
-Result<std::vector<kube::Object>> ReadServices(Cluster* cluster) {
-  ASSIGN_OR_RETURN(const kube::ObjectList services,
-                   cluster->client->List(kube::resources::Services(), {.ns = cluster->ns}));
-  return services.Unpack();
-}
-
-/// The address by which other clusters reach home: a cloud gives it a minute after the Service.
-Result<std::string> AwaitHome(Cluster* cluster, std::FILE* err) {
-  for (Wait wait(err);;) {
-    ASSIGN_OR_RETURN(const auto services, ReadServices(cluster));
-    auto found = HomeAddress(services);
-    if (found.status().code() == StatusCode::kNotFound) return NobodyExpects(cluster->ns);
-    if (found.status().code() != StatusCode::kUnavailable) return found;
-    RETURN_IF_ERROR(wait.For(found.status()));
-  }
-}
-
-/// The Secret in which home has its authority: the operator makes it when it first leads.
-Result<kube::Object> AwaitSecret(Cluster* cluster, const kube::ObjectName& name, std::FILE* err) {
-  for (Wait wait(err);;) {
-    auto secret = cluster->client->Get(kube::resources::Secrets(), name);
-    if (secret.status().code() != StatusCode::kNotFound) return secret;
-    ASSIGN_OR_RETURN(const auto services, ReadServices(cluster));
-    if (HomeAddress(services).status().code() == StatusCode::kNotFound) {
-      return NobodyExpects(cluster->ns);
-    }
-    RETURN_IF_ERROR(wait.For(Unavailable("the operator in the namespace " + cluster->ns +
-                                         " has not made the Secret " + name.name +
-                                         " yet; see its log if it does not")));
-  }
-}
-
 Result<std::string> MakeToken(const SatelliteOptions& options, Cluster* cluster, std::FILE* err) {
   std::string home = options.home;
   if (home.empty()) {
-    ASSIGN_OR_RETURN(home, AwaitHome(cluster, err));
+    ASSIGN_OR_RETURN(home, AwaitHomeAddress(*cluster->client, cluster->ns, err));
     std::fprintf(err, "cluster %s will dial home at %s\n", options.name.c_str(), home.c_str());
   }
   const kube::ObjectName name{cluster->ns, satellite::kHomeSecret};
-  ASSIGN_OR_RETURN(const kube::Object secret, AwaitSecret(cluster, name, err));
+  ASSIGN_OR_RETURN(const kube::Object secret,
+                   AwaitFromHome(*cluster->client, kube::resources::Secrets(), name, err));
   ASSIGN_OR_RETURN(
       const std::string fingerprint,
-      identity::Fingerprint(satellite::TextIn(*secret, satellite::kAuthorityCertificate),
+      identity::Fingerprint(kube::SecretText(*secret, satellite::kAuthorityCertificate),
                             "the authority in the Secret " + name.ToString()));
   ASSIGN_OR_RETURN(const std::string id, identity::MakeSecret(kTokenIdBytes));
   ASSIGN_OR_RETURN(const std::string word, identity::MakeSecret(kSecretBytes));

@@ -20,7 +20,7 @@ void HomeLine::Refresh(bool renew) {
     auto asked = identity::MakeRequest("worker");
     if (!asked.ok()) return Refreshed{asked.status(), ""};
     auto reply = client_.Refresh(asked->request);
-    if (reply.ok()) client_.SetIdentity({reply->certificate, asked->key});
+    if (reply.ok()) client_.SetIdentity({enrol::ForHome(*reply), asked->key});
     return Refreshed{std::move(reply), asked->key};
   });
 }
@@ -32,7 +32,7 @@ void HomeLine::Enrol(const enrol::JoinToken& token) {
     // As nobody: home would refuse the connection of a certificate that has ended.
     enrol::Client nobody({.address = token.address, .fingerprint = token.fingerprint});
     auto reply = nobody.Enrol({token.id, token.secret, asked->request});
-    if (reply.ok()) client_.SetIdentity({reply->certificate, asked->key});
+    if (reply.ok()) client_.SetIdentity({enrol::ForHome(*reply), asked->key});
     return Enrolled{std::move(reply), asked->key};
   });
 }

@@ -132,9 +132,9 @@ class Joining {
                   ? std::filesystem::path("out") / (enrolled_.job_name + "-" + enrolled_.worker)
                   : options_.out;
     credentials_.emplace(folder_ / "tls");
-    RETURN_IF_ERROR(credentials_->Create(home.authority(), pair));
+    RETURN_IF_ERROR(credentials_->Create(home.job_authority(), pair));
     ASSIGN_OR_RETURN(listen_, WhereToListen());
-    home.SetIdentity(pair);
+    home.SetIdentity({enrol::ForHome(enrolled_), asked.key});
     line_.emplace(std::move(home));
     processes_.emplace(Processes::Options{options_.worker_program, folder_ / "workers"});
     return StartWorker();
@@ -201,6 +201,10 @@ class Joining {
                              : std::max<std::uint64_t>(1, UsableProcessors() / workers));
     flags.drain_seconds = static_cast<int>(ToSeconds(options_.drain));
     if (!options_.region.empty()) flags.region = options_.region;
+    if (!enrolled_.trainer_gateway.empty()) {
+      flags.trainer_gateway = enrolled_.trainer_gateway;
+      flags.cluster = enrolled_.worker;  // alone, so it tries the gateways of the others first
+    }
     return processes_->Start({enrolled_.worker, WorkerRole::kStage, ToArguments(flags)});
   }
 

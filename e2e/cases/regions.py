@@ -1,11 +1,15 @@
 """One job in two clusters."""
 import contextlib
 import json
+import pathlib
+import signal
 import statistics
+import tempfile
 import time
 import urllib.request
 
 from cluster.network import in_url
+from cluster.outsider import Outsider
 from harness import reference
 from harness.case import case
 from harness.job import ON_DEMAND, RESOURCES
@@ -278,4 +282,114 @@ def gateways(world):
                        lambda: contributors(job) & workers_there(world, west), 180)
             end_well(world, west, job)
     finally:
+        world.install()  # without satellites, as other cases expect it
+
+
+class Joiner:
+    """`swarmctl join` on a machine outside, and what it has said."""
+
+    def __init__(self, world, machine, folder, name, command):
+        self.log = folder / f"{name}.log"
+        self.program = machine.start(
+            [world.swarmctl, *command.split()[1:], "--out", folder / name, "--threads", "1", "--region", "outside",
+             "--drain-seconds", "5"], self.log, world.bucket.environment())
+
+    def said(self, words):
+        return words in self.log.read_text()
+
+    def await_words(self, words, seconds=90):
+        eventually(f"the machine to say: {words}", lambda: self.said(words) or self.program.poll() is not None, seconds)
+        if not self.said(words):
+            logs = [self.log, *sorted(self.log.with_suffix("").glob("workers/*.log"))]
+            raise AssertionError(f"the machine did not say: {words}; but:\n" + "\n".join(each.read_text() for each in logs))
+
+    def worker(self):
+        """The id of the worker that it became last."""
+        return [line for line in self.log.read_text().splitlines() if line.startswith("starting ")][-1].split()[1].rstrip(";")
+
+    def code(self):
+        """Its exit code, once it has ended."""
+        return self.program.wait(120)
+
+    def stop(self):
+        if self.program.poll() is None:
+            self.program.kill()
+            self.program.wait()
+
+
+def machines_of(job):
+    return [f"{job.name}-w{machine['ordinal']}" for machine in job.status.get("machines", [])]
+
+
+def new_token(world, job, *terms):
+    return eventually("a token", lambda: world.run_swarmctl(
+        "token", "create", job.name, "--pool", "friends", "--operator-namespace", OPERATOR_NAMESPACE, *terms), 60).strip()
+
+
+@case("A machine behind a router joins a job with a token, loses its network, and is revoked", "regions", machines=True,
+      seconds=600)
+def machine_joins(world):
+    world.need_machines()
+    machine = folder = None
+    joiners = []
+
+    def join(name, command):
+        joiners.append(Joiner(world, machine, folder, name, command))
+        return joiners[-1]
+    try:
+        world.install("--set", "satellites.enabled=true", *GATEWAY)
+        world.give_addresses()
+        # Pods that are made before it is known never learn it.
+        eventually("the operator to know its gateway", lambda: "reach the gateway at 10" in world.kubectl(
+            "logs", "-n", OPERATOR_NAMESPACE, world.leader()), 60)
+        machine = Outsider()
+        folder = pathlib.Path(tempfile.mkdtemp(dir=world.cluster.folder))
+        job = world.job(steps=1200, replicas=2, workers__machinePools=[{"name": "friends", "maxReplicas": 3}]).submit()
+        await_ready(job, 2)
+        job.await_step(20)
+
+        single = new_token(world, job, "--uses", "1")
+        laptop = join("laptop", single)
+        laptop.await_words("a router is between, so the worker only dials")
+        laptop.await_words("serves stage")
+        worker = laptop.worker()
+        world.check("the status lists the machine", machines_of(job) == [worker], job.status.get("machines"))
+        eventually("the machine to contribute", lambda: worker in contributors(job), 60)
+        listed = world.run_swarmctl("token", "list", job.name)
+        world.check("`swarmctl token list` says who has joined", f"used up; joined with it: {worker}" in listed, listed)
+
+        expired = new_token(world, job, "--ttl", "1s")
+        time.sleep(1)
+        for name, bad, words in (("replayed", single, "the token is used up"), ("late", expired, "the token has expired"),
+                                 ("cut", single[:-1], "this is no join token")):
+            refused = join(name, bad)
+            world.check(f"a token that is {name} lets nobody in", refused.code() == 2 and refused.said(words),
+                        refused.log.read_text())
+
+        machine.set_connected(False)
+        eventually("the machine to be out of the sums", lambda: worker not in contributors(job), 90)
+        trains_on(job)
+        world.note("the machine lost its network, and the job trains on")
+        machine.set_connected(True)
+        eventually("it to contribute again by itself", lambda: worker in contributors(job), 180)
+
+        world.run_swarmctl("token", "revoke", job.name, worker)
+        eventually("it to be out", lambda: worker not in contributors(job) and not machines_of(job), 90)
+        code = laptop.code()
+        world.check("swarmctl join says that it was put out, and ends", code == 1 and laptop.said("put this machine out"),
+                    laptop.log.read_text()[-500:])
+        trains_on(job)
+
+        desktop = join("desktop", new_token(world, job))
+        desktop.await_words("serves stage")
+        desktop.program.send_signal(signal.SIGINT)
+        world.check("at Ctrl-C it hands over and leaves", desktop.code() == 0, desktop.log.read_text()[-500:])
+
+        job.await_success()
+        job.verify(world)
+    finally:
+        for each in joiners:
+            each.stop()
+        if machine:
+            machine.close()
         world.install()  # without satellites, as other cases expect it

@@ -15,6 +15,7 @@
 #include "operator/controller/clusters.h"
 #include "operator/controller/informers.h"
 #include "operator/controller/job_secrets.h"
+#include "operator/controller/machines.h"
 #include "operator/controller/metrics.h"
 #include "operator/controller/proofs.h"
 #include "operator/controller/reconciler.h"
@@ -52,6 +53,8 @@ class Controller {
   void ProveAt(FindProofPlace find) { clusters_.ProveAt(std::move(find)); }
   /// From now on the pods that are created know the gateways that `list` has.
   void UseGateways(ListGateways list) { clusters_.UseGateways(std::move(list)); }
+  /// Lets machines join the jobs.
+  Machines& machines() { return machines_; }
   /// As enrol::Prove.
   void Prove(const enrol::Caller& caller, const enrol::ProveRequest& request, enrol::Proved done) {
     proofs_.Prove(caller, request, std::move(done));
@@ -96,6 +99,7 @@ class Controller {
   Informers informers_;
   Workloads workloads_;
   Proofs proofs_;
+  Machines machines_;
   std::jthread leader_;  // last: destroyed before the other members
 };
 

@@ -145,7 +145,7 @@ TEST_F(ProofRealApiTest, AWorkerThereMakesItsKeyAndProvesWhichPodItIs) {
   EXPECT_LE(facts->not_after, std::chrono::system_clock::now() + std::chrono::hours(1));
   const auto authority = client_->Get(Secrets(), {ns_, "tiny-ca"});
   ASSERT_TRUE(authority.ok());
-  EXPECT_EQ(*ReadFile(folder_.path() / "ca.crt"), satellite::TextIn(**authority, "ca.crt"));
+  EXPECT_EQ(*ReadFile(folder_.path() / "ca.crt"), kube::SecretText(**authority, "ca.crt"));
   EXPECT_THAT(NamesIn(*west_, Secrets()), Not(Contains(HasSubstr("-identity"))))
       << "home has made no key for a pod there";
 }

@@ -316,8 +316,8 @@ TEST_F(SatelliteRealApiTest, GuessingTokensCostsTheApiServerLittle) {
   const auto guess = [&] {
     return satellite::Enrol(
                {door.address(),
-                *identity::Fingerprint(
-                    satellite::TextIn(**secret, satellite::kAuthorityCertificate), "ca")},
+                *identity::Fingerprint(kube::SecretText(**secret, satellite::kAuthorityCertificate),
+                                       "ca")},
                {"5f", "guess", ""})
         .status()
         .code();
@@ -334,7 +334,7 @@ TEST_F(SatelliteRealApiTest, AConnectionThatStaysIsRenewedBeforeItsCertificateEn
   std::set<std::string> certificates;
   EXPECT_TRUE(Await([&] {
     const auto secret = west_->Get(kube::resources::Secrets(), {ns_, "swarm-satellite"});
-    if (secret.ok()) certificates.insert(satellite::TextIn(**secret, "tls.crt"));
+    if (secret.ok()) certificates.insert(kube::SecretText(**secret, "tls.crt"));
     return certificates.size() == 2;
   })) << satellite_ended_.ToString();
   StopSatellite();

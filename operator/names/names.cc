@@ -38,6 +38,7 @@ std::string NetworkPolicyName(const std::string& job) { return job; }
 std::string OutpostName(const std::string& job) { return job + "-outpost"; }
 std::string TrainerEndpointsName(const std::string& job) { return job + "-trainer"; }
 std::string WorkloadName(const std::string& job) { return "swarmjob-" + job; }
+std::string TokensSecretName(const std::string& job) { return job + "-tokens"; }
 
 std::string WorkersPodSet(const std::string& pool) { return std::string(kWorkersPrefix) + pool; }
 std::optional<std::string> PoolOfPodSet(std::string_view pod_set) {

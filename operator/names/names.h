@@ -87,6 +87,8 @@ std::string NetworkPolicyName(const std::string& job);     // JOB
 std::string OutpostName(const std::string& job);           // JOB-outpost
 std::string TrainerEndpointsName(const std::string& job);  // JOB-trainer
 std::string WorkloadName(const std::string& job);          // swarmjob-JOB
+/// The Secret with the tokens by which machines join the job.
+std::string TokensSecretName(const std::string& job);  // JOB-tokens
 
 /// The pod sets of a Workload: the trainer, and the workers of a pool.
 inline constexpr const char* kTrainerPodSet = "trainer";

@@ -145,8 +145,11 @@ json BuildNetworkPolicy(const JobView& view) {
       json::array({{{"podSelector", job_pods}},
                    {{"namespaceSelector", json::object()}, {"podSelector", operator_pods}}});
   json to_wire = {{"ports", json::array({wire})}};
-  // The addresses of pods in other clusters are not known. A peer needs a certificate of the job.
-  if (ClustersOf(view.job.spec).empty()) to_wire["from"] = peers;
+  // The addresses of pods in other clusters, and of machines, are not known. A peer needs a
+  // certificate of the job.
+  const bool inside =
+      ClustersOf(view.job.spec).empty() && view.job.spec.workers.machinePools.empty();
+  if (inside) to_wire["from"] = peers;
   json policy = Object("networking.k8s.io/v1", "NetworkPolicy",
                        JobMetadata(view, names::NetworkPolicyName(view.name)));
   policy["spec"] = {{"podSelector", job_pods},

@@ -5,19 +5,19 @@
 #include <string>
 
 #include "operator/kube/client/client.h"
+#include "operator/kube/client/secret_text.h"
 #include "operator/satellite/account.h"
 
 namespace swarm::satellite {
 
 /// Its name, in the operator's namespace, and its keys.
 inline constexpr const char* kHomeSecret = "swarm-satellites";
+/// A ConfigMap beside it, for those who may not read Secrets there. It has kAuthorityCertificate.
+inline constexpr const char* kHomeConfigMap = "swarm-home";
 inline constexpr const char* kAuthorityCertificate = "ca.crt";
 inline constexpr const char* kAuthorityKey = "ca.key";
 inline constexpr const char* kAuthorityUid = "uid";
 inline constexpr const char* kAccount = "account.json";
-
-/// The text in a Secret under this key; empty: it has none.
-std::string TextIn(const nlohmann::json& secret, const char* key);
 
 /// Errors: those of the client; kInvalidArgument (the Secret has no account).
 Result<Account> ReadAccount(kube::Client& client, const kube::ObjectName& secret);

@@ -5,6 +5,7 @@
 
 #include "base/identity/trust.h"
 #include "base/log.h"
+#include "operator/machines/admission.h"
 #include "operator/satellite/gateway.h"
 
 namespace swarm::satellite {
@@ -39,9 +40,9 @@ Result<identity::JobAuthority> ReadOrMakeAuthority(kube::Client& client,
     secret = client.Get(kube::resources::Secrets(), name);  // another operator was first
   }
   RETURN_IF_ERROR(secret.status());
-  auto loaded = identity::JobAuthority::Load(
-      TextIn(**secret, kAuthorityUid),
-      {TextIn(**secret, kAuthorityCertificate), TextIn(**secret, kAuthorityKey)});
+  auto loaded = identity::JobAuthority::Load(kube::SecretText(**secret, kAuthorityUid),
+                                             {kube::SecretText(**secret, kAuthorityCertificate),
+                                              kube::SecretText(**secret, kAuthorityKey)});
   if (loaded.ok()) return loaded;
   return FailedPrecondition("Secret " + name.ToString() + " contains no authority (" +
                             loaded.status().message() +
@@ -61,10 +62,16 @@ Result<std::unique_ptr<Home>> Home::Open(const Options& options, kube::Client& c
   ASSIGN_OR_RETURN(std::string fingerprint,
                    identity::Fingerprint(authority.pair().certificate, kAuthorityCertificate));
   std::unique_ptr<Home> home(new Home(options.secret, client, timing, std::move(authority),
-                                      std::move(fingerprint), std::move(on_cluster)));
+                                      std::move(fingerprint), std::move(on_cluster),
+                                      options.machines));
+  if (const Status published = home->Publish(); !published.ok()) {
+    LOG_WARN("who makes tokens for machines needs the Secret {} therefore: {}",
+             options.secret.ToString(), published.ToString());
+  }
   ASSIGN_OR_RETURN(home->door_,
                    HomeDoor::Start({options.listen, home->authority_.pair().certificate, pair,
-                                    options.leader_term, options.prove},
+                                    options.leader_term, options.prove,
+                                    options.machines == nullptr ? nullptr : home.get()},
                                    home.get()));
   LOG_INFO("satellites are expected at {}", home->address());
   return home;
@@ -97,6 +104,53 @@ Result<EnrolReply> Home::Enrol(const Caller& caller, const EnrolRequest& request
   LOG_INFO("the satellite of cluster {} was enrolled from {} with the token {}", cluster,
            caller.address, request.token_id);
   return Sign(seat, request.request);
+}
+
+void Home::Enrol(const Caller& caller, const EnrolRequest& request, enrol::Enrolled done) {
+  if (const Status may = AdmitTry(); !may.ok()) return done(may);
+  machines_->Enrol(caller, request,
+                   [this, asked = request.request, done](Result<enrol::EnrolReply> reply) {
+                     if (!reply.ok()) return done(std::move(reply));
+                     auto certificate = SignFor({reply->job_uid, reply->worker}, asked);
+                     if (!certificate.ok()) return done(certificate.status());
+                     reply->home_certificate = *std::move(certificate);
+                     done(std::move(reply));
+                   });
+}
+
+void Home::Refresh(const Caller& caller, const std::string& request, enrol::Refreshed done) {
+  const std::string prefix = identity::MachineUri(authority_.job_uid(), "", "");
+  // "JOB-UID/WORKER" behind what all have in common.
+  const std::string common = prefix.substr(0, prefix.size() - 1);
+  const std::string named = caller.uris.size() == 1 && caller.uris[0].starts_with(common)
+                                ? caller.uris[0].substr(common.size())
+                                : "";
+  const std::size_t between = named.find('/');
+  if (between == named.npos) {
+    return done(PermissionDenied("the caller has no certificate of a machine"));
+  }
+  const machines::Seat seat{named.substr(0, between), named.substr(between + 1)};
+  machines_->Refresh(seat, request, [this, seat, request, done](Result<enrol::RefreshReply> reply) {
+    if (!reply.ok() || request.empty()) return done(std::move(reply));
+    auto certificate = SignFor(seat, request);
+    if (!certificate.ok()) return done(certificate.status());
+    reply->home_certificate = *std::move(certificate);
+    done(std::move(reply));
+  });
+}
+
+Result<std::string> Home::SignFor(const machines::Seat& seat, const std::string& request) const {
+  return authority_.Sign(request, seat.worker,
+                         identity::MachineUri(authority_.job_uid(), seat.job_uid, seat.worker),
+                         machines::kCertificateValidity);
+}
+
+Status Home::Publish() {
+  const json wanted = {{"apiVersion", "v1"},
+                       {"kind", "ConfigMap"},
+                       {"metadata", {{"name", kHomeConfigMap}, {"namespace", secret_.ns}}},
+                       {"data", {{kAuthorityCertificate, authority_.pair().certificate}}}};
+  return client_.Apply(kube::resources::ConfigMaps(), wanted).status();
 }
 
 Result<EnrolReply> Home::Renew(const Caller& caller, const std::string& request) {

@@ -14,19 +14,21 @@
 #include "base/identity/authority.h"
 #include "operator/kube/client/client.h"
 #include "operator/kube/timing/timing.h"
+#include "operator/machines/desk.h"
 #include "operator/satellite/account_secret.h"
 #include "operator/satellite/wire/home_door.h"
 #include "worker/enrol/proof.h"
 
 namespace swarm::satellite {
 
-class Home final : public Reception {
+class Home final : public Reception, public enrol::JoinDesk {
  public:
   struct Options {
     std::string listen;       ///< host:port for satellites
     kube::ObjectName secret;  ///< of the authority and the account; is made if it does not exist
     std::uint64_t leader_term = 0;
-    enrol::Prove prove = nullptr;  ///< judges the proofs of pods; null: there are none
+    enrol::Prove prove = nullptr;        ///< judges the proofs of pods; null: there are none
+    machines::Desk* machines = nullptr;  ///< lets machines join jobs; null: none may. Outlives home
   };
   /// As Reception::OnCluster.
   using ClusterCame =
@@ -51,13 +53,15 @@ class Home final : public Reception {
 
  private:
   Home(kube::ObjectName secret, kube::Client& client, kube::Timing& timing,
-       identity::JobAuthority authority, std::string fingerprint, ClusterCame on_cluster)
+       identity::JobAuthority authority, std::string fingerprint, ClusterCame on_cluster,
+       machines::Desk* machines)
       : secret_(std::move(secret)),
         client_(client),
         timing_(timing),
         authority_(std::move(authority)),
         fingerprint_(std::move(fingerprint)),
         on_cluster_(std::move(on_cluster)),
+        machines_(machines),
         opened_(timing.Now()) {}
 
   // Reception
@@ -69,6 +73,15 @@ class Home final : public Reception {
     on_cluster_(cluster, std::move(transport), std::move(reachable));
   }
 
+  // enrol::JoinDesk
+  void Enrol(const Caller& caller, const EnrolRequest& request, enrol::Enrolled done) override;
+  void Refresh(const Caller& caller, const std::string& request, enrol::Refreshed done) override;
+
+  /// Publishes the authority's certificate, by which those who make tokens tell machines whom to
+  /// trust.
+  Status Publish();
+  /// A certificate with which a machine calls home.
+  Result<std::string> SignFor(const machines::Seat& seat, const std::string& request) const;
   Result<EnrolReply> Sign(const std::string& seat, const std::string& request) const;
   /// What the caller's certificate says behind the identity of satellites (SeatOf).
   Result<std::string> SeatNamedBy(const Caller& caller) const;
@@ -82,6 +95,7 @@ class Home final : public Reception {
   const identity::JobAuthority authority_;
   const std::string fingerprint_;  // of the authority
   const ClusterCame on_cluster_;
+  machines::Desk* const machines_;
   const Timepoint opened_;
   std::mutex mutex_;
   std::deque<Timepoint> tries_;     // guarded: of tokens, within the last second

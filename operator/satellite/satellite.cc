@@ -161,9 +161,10 @@ class Satellite {
     const auto secret = own_.client.Get(kube::resources::Secrets(), options_.secret);
     if (secret.status().code() == StatusCode::kNotFound) return EnrolAtHome();
     RETURN_IF_ERROR(secret.status());
-    Membership member{{TextIn(**secret, kHomeAddress), TextIn(**secret, kFingerprint)},
-                      {TextIn(**secret, kCertificate), TextIn(**secret, kKey)},
-                      TextIn(**secret, kCluster)};
+    Membership member{
+        {kube::SecretText(**secret, kHomeAddress), kube::SecretText(**secret, kFingerprint)},
+        {kube::SecretText(**secret, kCertificate), kube::SecretText(**secret, kKey)},
+        kube::SecretText(**secret, kCluster)};
     const Status pair = identity::CheckPair(member.pair, kCertificate, kKey);
     if (pair.ok()) return member;
     return FailedPrecondition("Secret " + options_.secret.ToString() + " has no identity (" +

@@ -38,9 +38,9 @@ def flags(values):
     return [word for key, value in values.items() for word in ("--set-json", f"{key}={json.dumps(value)}")]
 
 
-def render(values=None, more=()):
+def render(values=None, more=(), release="swarm"):
     """The objects by (kind, name); raises helm's message if it fails."""
-    code, out, error = helm("template", "swarm", CHART, "--namespace", "swarm-system", *flags(values or {}), *more)
+    code, out, error = helm("template", release, CHART, "--namespace", f"{release}-system", *flags(values or {}), *more)
     if code != 0:
         raise AssertionError(error)
     objects = {}
@@ -268,11 +268,28 @@ class Satellites(unittest.TestCase):
                              {"--pods-prove", "--proof-home=203.0.113.9:7443"})
 
     def test_each_keeps_its_own_secret(self):
-        for values, name in ((self.HOME, "swarm-satellites"), (self.SATELLITE, "swarm-satellite")):
+        published = [None, ["swarm-home"]]
+        for values, name, more in ((self.HOME, "swarm-satellites", published), (self.SATELLITE, "swarm-satellite", [])):
             (role,) = [each for each in of_kind(render(values), "Role")
                        if each["metadata"]["name"].endswith("-satellites")]
             self.assertEqual(role["metadata"]["namespace"], "swarm-system")
-            self.assertEqual([rule.get("resourceNames") for rule in role["rules"]], [None, [name]])
+            self.assertEqual([rule.get("resourceNames") for rule in role["rules"]], [None, [name], *more])
+
+    def test_two_homes_have_a_satellite_each_in_one_cluster(self):
+        releases = [render({**self.SATELLITE, "watchNamespaces": [team], "crds.enabled": False}, release=team)
+                    for team in ("blue", "red")]
+        shared = [{key for key, each in release.items() if each["metadata"].get("namespace") is None}
+                  for release in releases]
+        self.assertTrue(shared[0] and shared[1])
+        self.assertFalse(shared[0] & shared[1], "objects of the cluster that both would own")
+        for release, team in zip(releases, ("blue", "red")):
+            self.assertLessEqual({each["metadata"].get("namespace") for each in release.values()},
+                                 {None, team, f"{team}-system"})
+
+    def test_everyone_may_read_whom_machines_shall_trust_and_nothing_else(self):
+        (role,) = [each for each in of_kind(render(self.HOME), "Role") if each["metadata"]["name"].endswith("-home")]
+        self.assertEqual(role["rules"], [{"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["swarm-home"],
+                                          "verbs": ["get"]}])
 
     def test_what_does_not_go_together_is_refused(self):
         with self.assertRaisesRegex(AssertionError, "a cluster has jobs, or has pods of another one"):
@@ -526,6 +543,13 @@ class Monitoring(unittest.TestCase):
         self.assertNotIn('"docs/', text)
         self.assertIn(f'"url": "{alerts}#swarmjobrollsback"', text)
         self.assertIn(f'"url": "{jobs}#${{__field.labels.namespace}}/${{__field.labels.swarmjob}}"', text)
+
+    def test_the_dashboards_begin_with_the_price_of_traffic_that_the_values_have(self):
+        maps = of_kind(render({"dashboards.enabled": True, "dashboards.trafficPrice": 0.09}), "ConfigMap")
+        (job,) = [json.loads(text) for each in maps for name, text in each["data"].items() if name == "swarmjob-job.json"]
+        (price,) = [each for each in job["templating"]["list"] if each["name"] == "traffic_price"]
+        self.assertEqual([price["query"], price["current"]["value"], price["options"][0]["value"]], ["0.09"] * 3)
+        self.assertNotIn("0.02", json.dumps(job))
 
 
 class Notes(unittest.TestCase):

@@ -37,6 +37,8 @@ class Callers {
     issue("satellite", operators, SatelliteUri(kOperators, "west/2"));
     issue("earlier satellite", operators, SatelliteUri(kOperators, "west/1"));
     issue("revoked satellite", operators, SatelliteUri(kOperators, "east"));
+    issue("machine", operators, MachineUri(kOperators, kJob, "tiny-w1"));
+    issue("revoked machine", operators, MachineUri(kOperators, kJob, "tiny-w0"));
     issue("stranger", other, WorkerUri(kJob, "joined-0"));
     const auto asked = *MakeRequest("x");
     pairs_["late worker"] = {

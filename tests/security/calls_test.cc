@@ -11,6 +11,8 @@
 #include "ctl/enrol/run_home.h"
 #include "operator/kube/testing/fake_client.h"
 #include "operator/kube/timing/timing.h"
+#include "operator/machines/admission.h"
+#include "operator/machines/desk.h"
 #include "operator/satellite/home.h"
 #include "swarmjob/v1/enrolment.pb.h"
 #include "swarmjob/v1/proof.pb.h"
@@ -54,12 +56,13 @@ class RunHomeUnderTest {
     SWARM_CHECK(home.ok(), home.status().ToString());
     home_ = *std::move(home);
     token_ = *enrol::ParseJoinToken(*home_->CreateToken());
-    EXPECT_TRUE(Ask("guest", "Enrol"));
-    EXPECT_TRUE(Ask("guest", "Enrol"));
-    EXPECT_TRUE(Ask("operator", "Revoke"));
+    EXPECT_TRUE(Ask("guest", "Enrolment.Enrol"));
+    EXPECT_TRUE(Ask("guest", "Enrolment.Enrol"));
+    EXPECT_TRUE(Ask("operator", "Enrolment.Revoke"));
   }
 
-  bool Ask(const std::string& role, const std::string& call) const {
+  bool Ask(const std::string& role, const std::string& what) const {
+    const std::string call = what.substr(what.find('.') + 1);
     return callers_.IsAnswered(role, token_.address, "/swarmjob.v1.Enrolment/" + call,
                                QuestionOf(role, call));
   }
@@ -121,6 +124,31 @@ class OneSecret final : public kube::FakeClient {
   json secret_ = {{"metadata", {{"name", "s"}, {"namespace", "n"}, {"resourceVersion", "1"}}}};
 };
 
+/// Knows a token, and the machine tiny-w1; tiny-w0 is out.
+class MachinesUnderTest final : public machines::Desk {
+ public:
+  void Enrol(const enrol::Caller&, const enrol::EnrolRequest& request,
+             enrol::Enrolled done) override {
+    const auto now = std::chrono::system_clock::now();
+    const machines::Account account{
+        {{"5f", {identity::Sha256("sesame"), "friends", now + std::chrono::hours(1), 1}}}, {}};
+    const auto token =
+        machines::FindToken(account, request.token_id, identity::Sha256(request.secret), now);
+    if (!token.ok()) return done(token.status());
+    done(enrol::EnrolReply{.worker = "tiny-w1", .job_uid = kJob});
+  }
+  void Refresh(const machines::Seat& seat, const std::string&, enrol::Refreshed done) override {
+    api::SwarmJobStatus status;
+    status.nextWorkerOrdinal = 2;
+    status.machines = {{1, "friends", "5f", {}}};
+    const auto ordinal = machines::OrdinalOf("tiny", seat.worker);
+    const Status may = ordinal && seat.job_uid == kJob ? machines::MayRenew(*ordinal, status)
+                                                       : PermissionDenied("of another job");
+    if (!may.ok()) return done(may);
+    done(enrol::RefreshReply());
+  }
+};
+
 /// Home's operator, whose cluster "west" has enrolled twice and "east" is out.
 class OperatorUnderTest {
  public:
@@ -130,18 +158,24 @@ class OperatorUnderTest {
                  {satellite::kAuthorityKey, callers.operators.pair().key},
                  {satellite::kAuthorityUid, kOperators},
                  {satellite::kAccount, ToText(TheAccount())}}) {
-    auto home =
-        satellite::Home::Open({"127.0.0.1:0", {"n", "s"}, 1, Judge}, client_, kube::SystemTiming(),
-                              [](const std::string&, const std::shared_ptr<kube::HttpTransport>&,
-                                 const std::function<bool()>&) {});
+    auto home = satellite::Home::Open(
+        {"127.0.0.1:0", {"n", "s"}, 1, Judge, &machines_}, client_, kube::SystemTiming(),
+        [](const std::string&, const std::shared_ptr<kube::HttpTransport>&,
+           const std::function<bool()>&) {});
     SWARM_CHECK(home.ok(), home.status().ToString());
     home_ = *std::move(home);
   }
 
-  bool Ask(const std::string& role, const std::string& call) const {
+  bool Ask(const std::string& role, const std::string& what) const {
+    const std::size_t dot = what.find('.');
+    const std::string service = what.substr(0, dot), call = what.substr(dot + 1);
     std::string question;
-    if (call == "Enrol") {
+    if (call == "Enrol") {  // of both services
       question = EnrolWith<pb::EnrolSatelliteRequest>("5f", role == "guest" ? "sesame" : "guess");
+    } else if (call == "Refresh") {
+      pb::RefreshRequest request;
+      request.set_request(AskedFor());
+      question = request.SerializeAsString();
     } else if (call == "Renew") {
       pb::RenewSatelliteRequest request;
       request.set_request(AskedFor());
@@ -151,8 +185,8 @@ class OperatorUnderTest {
       request.set_token(role == "guest" ? "sesame" : "guess");
       question = request.SerializeAsString();
     }
-    const std::string service = call == "Prove" ? "Proofs/" : "Satellites/";
-    return callers_.IsAnswered(role, home_->address(), "/swarmjob.v1." + service + call, question);
+    return callers_.IsAnswered(role, home_->address(), "/swarmjob.v1." + service + "/" + call,
+                               question);
   }
 
  private:
@@ -172,6 +206,7 @@ class OperatorUnderTest {
   }
 
   const Callers& callers_;
+  MachinesUnderTest machines_;
   OneSecret client_;
   std::unique_ptr<satellite::Home> home_;
 };
@@ -183,12 +218,10 @@ void ExpectTable(const std::string& server, const std::set<std::string>& service
   const Callers callers;
   std::set<std::string> seen;
   for (const Access& row : AccessTo(server, "Calls")) {
-    const std::size_t dot = row.what.find('.');
-    seen.insert(row.what.substr(0, dot));
-    const std::string call = row.what.substr(dot + 1);
+    seen.insert(row.what.substr(0, row.what.find('.')));
     for (const std::string& role : AllRoles()) {
       const Server at(callers);
-      EXPECT_EQ(at.Ask(role, call), row.allowed.contains(role)) << row.what << " by " << role;
+      EXPECT_EQ(at.Ask(role, row.what), row.allowed.contains(role)) << row.what << " by " << role;
     }
   }
   EXPECT_EQ(seen, services);
@@ -199,7 +232,7 @@ TEST(CallsTest, AtTheHomeOfARunEachRoleMayDoWhatTheTableSays) {
 }
 
 TEST(CallsTest, AtTheOperatorEachRoleMayDoWhatTheTableSays) {
-  ExpectTable<OperatorUnderTest>("home's operator", {"Proofs", "Satellites"});
+  ExpectTable<OperatorUnderTest>("home's operator", {"Enrolment", "Proofs", "Satellites"});
 }
 
 TEST(CallsTest, TheTableHasEveryCallOfEveryService) {

@@ -73,7 +73,8 @@ void TwoClustersUnderTest::StartHome(std::uint64_t term) {
        term,
        [this](const enrol::Caller& caller, const enrol::ProveRequest& request, enrol::Proved done) {
          controller_->Prove(caller, request, std::move(done));
-       }},
+       },
+       &controller_->machines()},
       *client_, kube::SystemTiming(),
       [this](const std::string& cluster, std::shared_ptr<kube::HttpTransport> transport,
              std::function<bool()> reachable) {
@@ -107,7 +108,7 @@ std::string TwoClustersUnderTest::TokenFor(const std::string& cluster) {
   EXPECT_TRUE(changed.ok()) << changed.ToString();
   const auto read = client_->Get(kube::resources::Secrets(), account);
   EXPECT_TRUE(read.ok());
-  const std::string authority = satellite::TextIn(**read, satellite::kAuthorityCertificate);
+  const std::string authority = kube::SecretText(**read, satellite::kAuthorityCertificate);
   return enrol::ToText({address_, *identity::Fingerprint(authority, "ca"), "5f", secret});
 }
 

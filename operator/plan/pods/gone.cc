@@ -13,6 +13,7 @@ protocol::Retired GoneWorkers(const ObservedJob& job, const std::vector<Observed
     const bool ended = pod.phase == PodPhase::kSucceeded || pod.phase == PodPhase::kFailed;
     if (pod.role == PodRole::kWorker && pod.number < reserved && !ended) there.insert(pod.number);
   }
+  for (const api::MachineStatus& machine : job.status.machines) there.insert(machine.ordinal);
   return {names::WorkerPrefix(job.name), reserved, {there.begin(), there.end()}};
 }
 

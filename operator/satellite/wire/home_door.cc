@@ -224,7 +224,10 @@ std::string ToText(const EnrolReply& reply) {
 class HomeDoor::Service final : public grpc::CallbackGenericService {
  public:
   Service(const HomeDoorOptions& options, Reception* reception)
-      : leader_term_(options.leader_term), prove_(options.prove), reception_(reception) {}
+      : leader_term_(options.leader_term),
+        prove_(options.prove),
+        machines_(options.machines),
+        reception_(reception) {}
 
   ~Service() override {
     if (!server_) return;
@@ -292,6 +295,12 @@ class HomeDoor::Service final : public grpc::CallbackGenericService {
       return enrol::AnswerLater([this, caller](const std::string& text, enrol::Answered done) {
         enrol::AnswerProve(prove_, caller, text, std::move(done));
       });
+    }
+    if (machines_ != nullptr && enrol::IsJoinMethod(method)) {
+      return enrol::AnswerLater(
+          [this, caller, method](const std::string& text, enrol::Answered done) {
+            enrol::AnswerJoin(*machines_, method, caller, text, std::move(done));
+          });
     }
     return enrol::AnswerOnce(
         [this, caller, what = method.substr(std::min(service.size(), method.size()))](
@@ -374,6 +383,7 @@ class HomeDoor::Service final : public grpc::CallbackGenericService {
 
   const std::uint64_t leader_term_;
   const enrol::Prove prove_;
+  enrol::JoinDesk* const machines_;
   Reception* const reception_;
   mutable std::mutex mutex_;
   std::string jobs_;                                                       // guarded; encoded

@@ -10,6 +10,7 @@
 
 #include "base/identity/pem.h"
 #include "operator/satellite/wire/messages.h"
+#include "worker/enrol/service/join.h"
 #include "worker/enrol/service/prove.h"
 
 namespace swarm::satellite {
@@ -21,6 +22,7 @@ struct HomeDoorOptions {
   identity::KeyPair identity;  ///< of home (identity::HomeUri)
   std::uint64_t leader_term = 0;
   enrol::Prove prove = nullptr;  ///< of pods in the satellites' clusters; null: there is none
+  enrol::JoinDesk* machines = nullptr;  ///< lets machines join jobs; null: none may
 };
 
 class HomeDoor {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <future>
+#include <thread>
 #include <utility>
 
 #include "base/identity/trust.h"
@@ -19,6 +20,9 @@ namespace {
 
 namespace pb = ::swarmjob::v1;
 
+constexpr int kConnectionsMax = 5;
+constexpr std::chrono::milliseconds kBetweenConnections{100};
+
 /// Whether a name of home's may become a part of a file's name on this machine.
 bool IsPlainName(const std::string& name) {
   return !name.empty() && name.size() <= 253 && name[0] != '.' &&
@@ -33,19 +37,31 @@ bool IsPlainName(const std::string& name) {
 template <typename Reply, typename Request>
 Result<Reply> Client::Call(const std::string& method, const Request& request) {
   net::PrepareProcess();
-  const auto seen = std::make_shared<HomeSeen>();
-  grpc::GenericStub stub(
-      MakeHomeChannel({options_.address, options_.fingerprint, kMessageBytesMax}, identity_, seen));
-  grpc::ClientContext context;
-  context.set_deadline(
-      std::chrono::system_clock::now() +
-      std::chrono::duration_cast<std::chrono::system_clock::duration>(options_.limit));
   const grpc::ByteBuffer sent = BytesOf(request.SerializeAsString());
   grpc::ByteBuffer received;
-  std::promise<grpc::Status> ended;
-  stub.UnaryCall(&context, "/swarmjob.v1." + method, grpc::StubOptions(), &sent, &received,
-                 [&ended](grpc::Status status) { ended.set_value(std::move(status)); });
-  const Status status = net::FromGrpc(ended.get_future().get());
+  std::shared_ptr<HomeSeen> seen;
+  const auto deadline =
+      std::chrono::system_clock::now() +
+      std::chrono::duration_cast<std::chrono::system_clock::duration>(options_.limit);
+  const auto call = [&] {
+    seen = std::make_shared<HomeSeen>();
+    grpc::GenericStub stub(MakeHomeChannel(
+        {options_.address, options_.fingerprint, kMessageBytesMax}, identity_, seen));
+    grpc::ClientContext context;
+    context.set_deadline(deadline);
+    std::promise<grpc::Status> ended;
+    stub.UnaryCall(&context, "/swarmjob.v1." + method, grpc::StubOptions(), &sent, &received,
+                   [&ended](grpc::Status status) { ended.set_value(std::move(status)); });
+    return net::FromGrpc(ended.get_future().get());
+  };
+  Status status = call();
+  // Of several operators behind one address only one listens, and the next connection may reach it.
+  for (int tries = 1;
+       tries < kConnectionsMax && !seen->WasReached() && status.code() == StatusCode::kUnavailable;
+       ++tries) {
+    std::this_thread::sleep_for(kBetweenConnections);
+    status = call();
+  }
   if (const Status refused = seen->Refused(); !refused.ok()) {
     return Status(refused.code(),
                   "the server at " + options_.address +
@@ -71,14 +87,25 @@ Result<EnrolReply> Client::Enrol(const EnrolRequest& request) {
   sent.set_secret(request.secret);
   sent.set_request(request.request);
   ASSIGN_OR_RETURN(const auto reply, Call<pb::EnrolReply>("Enrolment/Enrol", sent));
-  RETURN_IF_ERROR(identity::CheckSigned(reply.certificate(), authority_));
+  const std::string& authority = reply.authority().empty() ? authority_ : reply.authority();
+  RETURN_IF_ERROR(identity::CheckSigned(reply.certificate(), authority));
+  if (!reply.home_certificate().empty()) {
+    RETURN_IF_ERROR(identity::CheckSigned(reply.home_certificate(), authority_));
+  }
   if (!IsPlainName(reply.worker()) || !IsPlainName(reply.job_name())) {
     return DataLoss("home's answer has a name that cannot be one of a folder");
   }
-  return EnrolReply{
-      reply.worker(),  reply.certificate(), std::chrono::seconds(reply.validity_seconds()),
-      reply.job_uid(), reply.job_name(),    reply.trainer(),
-      reply.seen_as()};
+  job_authority_ = authority;
+  return EnrolReply{.worker = reply.worker(),
+                    .certificate = reply.certificate(),
+                    .validity = std::chrono::seconds(reply.validity_seconds()),
+                    .job_uid = reply.job_uid(),
+                    .job_name = reply.job_name(),
+                    .trainer = reply.trainer(),
+                    .seen_as = reply.seen_as(),
+                    .authority = reply.authority(),
+                    .home_certificate = reply.home_certificate(),
+                    .trainer_gateway = reply.trainer_gateway()};
 }
 
 Result<ProveReply> Client::Prove(const ProveRequest& request) {
@@ -98,10 +125,17 @@ Result<RefreshReply> Client::Refresh(const std::string& request) {
   pb::RefreshRequest sent;
   sent.set_request(request);
   ASSIGN_OR_RETURN(const auto reply, Call<pb::RefreshReply>("Enrolment/Refresh", sent));
-  if (!request.empty()) RETURN_IF_ERROR(identity::CheckSigned(reply.certificate(), authority_));
+  if (!request.empty()) {
+    RETURN_IF_ERROR(identity::CheckSigned(reply.certificate(),
+                                          job_authority_.empty() ? authority_ : job_authority_));
+  }
+  if (!reply.home_certificate().empty()) {
+    RETURN_IF_ERROR(identity::CheckSigned(reply.home_certificate(), authority_));
+  }
   return RefreshReply{reply.certificate(),
                       std::chrono::seconds(reply.validity_seconds()),
-                      {reply.revoked().begin(), reply.revoked().end()}};
+                      {reply.revoked().begin(), reply.revoked().end()},
+                      reply.home_certificate()};
 }
 
 Result<std::string> Client::CreateToken(const TokenTerms& terms) {

@@ -29,20 +29,23 @@ class Client {
   /// As whom to call from now on; without this, the caller is nobody.
   void SetIdentity(identity::KeyPair identity) { identity_ = std::move(identity); }
 
-  /// Also checks that the certificate is signed by the authority, and that the names in the reply
-  /// can be parts of the names of files. Errors besides: kDataLoss.
+  /// Also checks that the certificates are signed by their authorities, and that the names in the
+  /// reply can be parts of the names of files. Errors besides: kDataLoss.
   Result<EnrolReply> Enrol(const EnrolRequest& request);
   /// By a pod, at home's operator: the fingerprint is that of the authority of satellites. Also
   /// checks that the reply's authority has signed its certificate. Errors besides: those of the
   /// judge of proofs.
   Result<ProveReply> Prove(const ProveRequest& request);
+  /// By a machine that this client has enrolled, or whose job has the authority of home.
   Result<RefreshReply> Refresh(const std::string& request);
   Result<std::string> CreateToken(const TokenTerms& terms);
   Result<std::vector<TokenStatus>> ListTokens();
   Result<std::vector<std::string>> Revoke(const std::string& name);
 
-  /// The authority's certificate in PEM, once home has been reached.
+  /// In PEM: the authority that has signed home's certificate, once home has been reached; and that
+  /// of the job, once it has enrolled.
   const std::string& authority() const { return authority_; }
+  const std::string& job_authority() const { return job_authority_; }
 
  private:
   /// `method` with its service.
@@ -51,7 +54,7 @@ class Client {
 
   const Options options_;
   std::optional<identity::KeyPair> identity_;
-  std::string authority_;
+  std::string authority_, job_authority_;
 };
 
 }  // namespace swarm::enrol

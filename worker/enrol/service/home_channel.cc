@@ -66,6 +66,11 @@ Status HomeSeen::Refused() const {
   return refused_;
 }
 
+bool HomeSeen::WasReached() const {
+  const std::lock_guard lock(mutex_);
+  return !refused_.ok() || !authority_.empty();
+}
+
 std::string HomeSeen::Authority() const {
   const std::lock_guard lock(mutex_);
   return authority_;

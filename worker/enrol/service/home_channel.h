@@ -20,6 +20,8 @@ class HomeSeen {
  public:
   /// Why the server is not home; ok: it was not refused.
   Status Refused() const;
+  /// Whether a server has shown a certificate, good or not.
+  bool WasReached() const;
   /// Home's authority in PEM; empty: there was no good handshake so far.
   std::string Authority() const;
 

@@ -26,13 +26,24 @@ struct EnrolReply {
   std::string job_name;  ///< for people
   std::string trainer;   ///< host:port
   std::string seen_as;   ///< the address from which the machine has called
+  /// Home of a job in a cluster has an authority of its own, beside that of the job.
+  std::string authority = {};         ///< of the job (PEM); empty: that of home
+  std::string home_certificate = {};  ///< for calls to home (PEM); empty: `certificate`
+  std::string trainer_gateway = {};   ///< HOST:PORT/NAME before the trainer; empty: there is none
 };
 
 struct RefreshReply {
   std::string certificate;  ///< PEM; empty: none was asked for
   Duration validity{};
-  std::set<std::string> revoked;  ///< workers that are out
+  std::set<std::string> revoked;      ///< workers that are out
+  std::string home_certificate = {};  ///< as in EnrolReply
 };
+
+/// The certificate for calls to home.
+template <typename Reply>
+const std::string& ForHome(const Reply& reply) {
+  return reply.home_certificate.empty() ? reply.certificate : reply.home_certificate;
+}
 
 /// What a pod shows (worker/enrol/proof.h).
 struct ProveRequest {

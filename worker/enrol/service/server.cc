@@ -11,6 +11,7 @@
 #include "swarmjob/v1/enrolment.pb.h"
 #include "worker/enrol/service/bytes.h"
 #include "worker/enrol/service/home_channel.h"
+#include "worker/enrol/service/join.h"
 #include "worker/enrol/service/question.h"
 #include "worker/net/grpc/process.h"
 
@@ -38,34 +39,16 @@ Duration SecondsOf(double seconds) {
   return FromSeconds(seconds > 0 ? std::min(seconds, kLongest) : 0);
 }
 
-std::uint64_t WholeSeconds(Duration duration) {
-  return static_cast<std::uint64_t>(
-      std::chrono::duration_cast<std::chrono::seconds>(duration).count());
-}
-
 Result<std::string> Enrol(Desk& desk, const Caller& caller, const std::string& bytes) {
-  ASSIGN_OR_RETURN(const auto request, Parse<pb::EnrolRequest>(bytes));
-  ASSIGN_OR_RETURN(const EnrolReply reply,
-                   desk.Enrol(caller, {request.token_id(), request.secret(), request.request()}));
-  pb::EnrolReply answer;
-  answer.set_worker(reply.worker);
-  answer.set_certificate(reply.certificate);
-  answer.set_validity_seconds(WholeSeconds(reply.validity));
-  answer.set_job_uid(reply.job_uid);
-  answer.set_job_name(reply.job_name);
-  answer.set_trainer(reply.trainer);
-  answer.set_seen_as(reply.seen_as);
-  return answer.SerializeAsString();
+  ASSIGN_OR_RETURN(const EnrolRequest request, ReadEnrolRequest(bytes));
+  ASSIGN_OR_RETURN(const EnrolReply reply, desk.Enrol(caller, request));
+  return ToText(reply);
 }
 
 Result<std::string> Refresh(Desk& desk, const Caller& caller, const std::string& bytes) {
-  ASSIGN_OR_RETURN(const auto request, Parse<pb::RefreshRequest>(bytes));
-  ASSIGN_OR_RETURN(const RefreshReply reply, desk.Refresh(caller, request.request()));
-  pb::RefreshReply answer;
-  answer.set_certificate(reply.certificate);
-  answer.set_validity_seconds(WholeSeconds(reply.validity));
-  for (const std::string& worker : reply.revoked) answer.add_revoked(worker);
-  return answer.SerializeAsString();
+  ASSIGN_OR_RETURN(const std::string request, ReadRefreshRequest(bytes));
+  ASSIGN_OR_RETURN(const RefreshReply reply, desk.Refresh(caller, request));
+  return ToText(reply);
 }
 
 Result<std::string> CreateToken(Desk& desk, const Caller& caller, const std::string& bytes) {
