@@ -9,6 +9,7 @@
 #include "base/short_time.h"
 #include "ctl/format.h"
 #include "ctl/view/live_view.h"
+#include "operator/names/names.h"
 
 namespace swarm::ctl {
 namespace {
@@ -152,6 +153,18 @@ std::vector<Row> ClusterRows(const api::SwarmJobStatus& status, api::WallTime no
   return rows;
 }
 
+/// Machines without Kubernetes, which have no pods.
+std::vector<Row> MachineRows(const objects::JobView& job, api::WallTime now) {
+  std::vector<Row> rows{{"MACHINE", "POOL", "TOKEN", "CERTIFICATE"}};
+  for (const api::MachineStatus& machine : job.status.machines) {
+    const std::chrono::duration<double> left = machine.certificateEnds - now;
+    rows.push_back({names::PodName(job.name, names::PodRole::kWorker, machine.ordinal),
+                    machine.pool, machine.token,
+                    left.count() > 0 ? "for " + ShortTime(left.count()) : "has ended"});
+  }
+  return rows;
+}
+
 std::vector<Row> PodRows(const ClusterView& view) {
   std::vector<Row> rows{{"POD", "POOL", "STATE", "AGE", "NODE"}};
   for (const plan::ObservedPod& pod : view.pods) {
@@ -194,6 +207,7 @@ std::vector<std::string> RenderCluster(const ClusterView& view, std::size_t widt
     Append(ConditionRows(status, view.now), &lines);
     if (!status.clusters.empty()) Append(ClusterRows(status, view.now), &lines);
     Append(PodRows(view), &lines);
+    if (!status.machines.empty()) Append(MachineRows(view.jobs.front(), view.now), &lines);
   }
   for (std::string& line : lines) line.resize(std::min(line.size(), width));
   return lines;

@@ -98,6 +98,16 @@ TEST(ClusterViewTest, DetailsHaveARowForEachClusterOfAJobThatHasSeveral) {
                             "east     0/0    Expected  -", "west     1/2    Away      5m00s"}));
 }
 
+TEST(ClusterViewTest, MachinesWithoutKubernetesAreListedBehindThePods) {
+  objects::JobView job = Job("llama");
+  job.status.machines = {{12, "friends", "1a2b", kNow + std::chrono::minutes(41)},
+                         {13, "guests", "3c4d", kNow - std::chrono::minutes(1)}};
+  const auto lines = RenderCluster({.jobs = {job}, .details = true, .now = kNow}, 200);
+  EXPECT_THAT(lines, IsSupersetOf({"MACHINE    POOL     TOKEN  CERTIFICATE",
+                                   "llama-w12  friends  1a2b   for 41m00s",
+                                   "llama-w13  guests   3c4d   has ended"}));
+}
+
 TEST(ProgressTest, ATrainersMetricsTellTheLossTheRateAndTheTimeLeft) {
   const Progress progress = ReadProgress(R"(# HELP swarmjob_trainer_loss Mean training loss
 # TYPE swarmjob_trainer_loss gauge

@@ -42,7 +42,8 @@ class Machines final : public machines::Desk {
                enrol::Refreshed done) override;
 
   /// Puts out the machines that were revoked, or whose certificate has ended long ago. Call it
-  /// every few seconds; a job's tokens are read every ten, as long as it has machines.
+  /// every few seconds, from one thread; a job's tokens are read every ten, as long as it has
+  /// machines.
   void Tend();
 
  private:
