@@ -5,15 +5,19 @@
 # second run quick.
 #
 #   SWARM_DEPS=DIR        where kube/ is made
+#   SWARM_KUBERNETES=34.4 e2e/build.sh
+#                         Kubernetes of another version, here 1.34.4, into kube-1.34/ beside it, which the variable
+#                         SWARM_KUBERNETES_BINARIES names to e2e/run.py and to the tests of API servers
 #   e2e/build.sh --kwok   also builds kwok, for the scale bench
 #   e2e/build.sh --kueue  also builds Kueue's controller, for the case `kueue`
 set -euo pipefail
 cd "$(dirname "$0")/.."
 deps=${SWARM_DEPS:-$PWD/.deps}
+kubernetes=${SWARM_KUBERNETES:-36.3} # v1.36.3; the libraries beside it are v0.36.3
 out=$deps/kube
+[ -z "${SWARM_KUBERNETES:-}" ] || out=$deps/kube-1.${kubernetes%%.*}
 mkdir -p "$out"
 
-kubernetes=36.3 # v1.36.3; the libraries beside it are v0.36.3
 etcd=v3.6.8
 coredns=v1.12.4
 helm=v3.20.2
@@ -125,6 +129,13 @@ build_tool() { # name, package, version, further flags of the linker
 }
 
 build_kubernetes
+if [ "$out" != "$deps/kube" ]; then # all else is that of the usual one
+  for tool in etcd coredns helm; do
+    [ -x "$deps/kube/$tool" ] || { echo "e2e: run e2e/build.sh without SWARM_KUBERNETES first" >&2; exit 1; }
+    ln -sf "../kube/$tool" "$out/$tool"
+  done
+  exit
+fi
 build_etcd
 build_tool coredns github.com/coredns/coredns $coredns
 # The Kubernetes version that helm assumes when it has no cluster to ask.

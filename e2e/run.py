@@ -118,7 +118,8 @@ def local_world(options, figures):
         archives += [options.old / OLD_BUILD / "e2e" / f"{name}.tar" for name in ("operator", "worker")]
     contents = "".join(f"{path} {path.stat().st_mtime_ns}" for path in archives)
     store = images / f"store-{hashlib.sha256(contents.encode()).hexdigest()[:12]}"
-    cluster = Cluster(box, deps() / "kube", archives, store, options.out)
+    binaries = pathlib.Path(os.environ.get("SWARM_KUBERNETES_BINARIES", deps() / "kube")).resolve()
+    cluster = Cluster(box, binaries, archives, store, options.out)
     try:
         cluster.start()
         figures["unpack_seconds"] = {name: round(seconds, 1) for name, seconds in cluster.unpack_seconds.items()}
