@@ -44,9 +44,9 @@ def two(world):
         world.install()  # without satellites, as other cases expect it
 
 
-def train_in_both(world, west, steps, pools=BOTH):
+def train_in_both(world, west, steps, pools=BOTH, **changes):
     """A job with two workers in each cluster, once it trains; gives the job and its workers in the other cluster."""
-    job = world.job(steps=steps, replicas=4, workers__pools=pools).submit()
+    job = world.job(steps=steps, replicas=4, workers__pools=pools, **changes).submit()
     await_ready(job, 4)
     there = workers_there(world, west)
     world.check("two of the four workers are in the other cluster", len(there) == 2, there)
@@ -115,7 +115,7 @@ def two_clusters(world):
       machines=True, seconds=600)
 def satellite_installed_again(world):
     with two(world) as west:
-        job, there = train_in_both(world, west, steps=900)
+        job, there = train_in_both(world, west, steps=2400)
         world.uninstall(west.kubeconfig)
         world.note("the satellite is uninstalled")
         job.await_condition("ClustersConnected", "False", 120)
@@ -174,6 +174,31 @@ def home_down(world):
         world.check("the other one was not replaced", there - {lost} <= workers_there(world, west),
                     workers_there(world, west))
         await_ready(job, 4)
+        end_well(world, west, job)
+
+
+@case("The line between two clusters is cut for a minute, and nothing counts twice when they meet again", "regions",
+      machines=True, seconds=600)
+def line_cut(world):
+    with two(world) as west:
+        # Else the workers of a stage could all be there, and the job would wait.
+        job, there = train_in_both(world, west, steps=900, pipeline__surviveRegionLoss=True)
+        eventually("workers of both clusters to contribute", lambda: there <= contributors(job), 60)
+        with world.cut():
+            begin = time.monotonic()
+            eventually("no worker there to contribute", lambda: not there & contributors(job), 60)
+            trains_on(job)
+            world.note("the workers here train on")
+            eventually("the job to say that the cluster is away",
+                       lambda: job.condition("ClustersConnected")[0] == "False", 90)
+            world.check("its message says which", "west" in job.condition("ClustersConnected")[2],
+                        job.condition("ClustersConnected"))
+            while time.monotonic() < begin + 60:
+                time.sleep(1)
+        eventually("the cluster to be connected again", lambda: job.condition("ClustersConnected")[0] == "True", 120)
+        eventually("workers there to contribute again", lambda: contributors(job) & workers_there(world, west), 180)
+        both = set(job.pod_names("worker")) & workers_there(world, west)
+        world.check("no name is that of two workers", not both, both)
         end_well(world, west, job)
 
 

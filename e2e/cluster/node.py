@@ -88,14 +88,16 @@ class Node:
         """Removes the name of an image. What runs from it goes on."""
         _ctr(self.folder / "containerd.sock", "images", "rm", "--sync", name)
 
-    def refuse(self, sources):
-        """Drops what comes to its pods from these ranges; to itself it comes. An empty list: nothing is dropped."""
+    def refuse(self, sources, machine=False):
+        """Drops what comes to its pods from these ranges, and with `machine` what comes to itself. An empty list: nothing is
+        dropped."""
         rules = []
-        for own in network.pod_ranges(self.index):
+        for own, address in zip(network.pod_ranges(self.index), network.addresses(self.index)):
             family = network.nft_family(own)
             others = [source for source in sources if network.nft_family(source) == family]
+            to = [own, *([address] if machine else [])]
             if others:
-                rules.append(f"{family} saddr {{ {', '.join(others)} }} {family} daddr {own} drop")
+                rules.append(f"{family} saddr {{ {', '.join(others)} }} {family} daddr {{ {', '.join(to)} }} drop")
         table = ("table inet apart\ndelete table inet apart\ntable inet apart {\n  chain prerouting {\n"
                  "    type filter hook prerouting priority raw; policy accept;\n    " + "\n    ".join(rules)
                  + "\n  }\n}\n")

@@ -138,6 +138,24 @@ class World:
                 for node in cluster.nodes.values():
                     node.refuse([])
 
+    @contextlib.contextmanager
+    def cut(self):
+        """Meanwhile no packet goes from one cluster to another, neither of pods nor of machines: their line is cut."""
+        clusters = (self.cluster, *self.beside)
+        try:
+            for cluster in clusters:
+                others = [source for other in clusters if other is not cluster for node in other.nodes.values()
+                          for source in (*network.pod_ranges(node.index), *network.addresses(node.index))]
+                for node in cluster.nodes.values():
+                    node.refuse(others, machine=True)
+            self.note("the line between the clusters is cut")
+            yield
+        finally:
+            for cluster in clusters:
+                for node in cluster.nodes.values():
+                    node.refuse([])
+            self.note("the line between the clusters is back")
+
     def home_for_satellites(self):
         """Lets this cluster's operator expect satellites, and returns the address at which they reach it."""
         self.install("--set", "satellites.enabled=true", "--set", "satellites.service.type=NodePort")

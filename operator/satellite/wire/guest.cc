@@ -47,18 +47,23 @@ Status Explained(const Status& status, const HomeAddress& home, const enrol::Hom
 
 Result<EnrolReply> Ask(const HomeAddress& home, const std::optional<identity::KeyPair>& identity,
                        const std::string& method, const std::string& request) {
-  const auto seen = std::make_shared<enrol::HomeSeen>();
-  grpc::GenericStub stub(ChannelTo(home, identity, seen));
-  grpc::ClientContext context;
-  context.set_deadline(
+  const auto deadline =
       std::chrono::system_clock::now() +
-      std::chrono::duration_cast<std::chrono::system_clock::duration>(kQuestionLimit));
+      std::chrono::duration_cast<std::chrono::system_clock::duration>(kQuestionLimit);
   const grpc::ByteBuffer sent = enrol::BytesOf(request);
   grpc::ByteBuffer received;
-  std::promise<grpc::Status> ended;
-  stub.UnaryCall(&context, "/swarmjob.v1.Satellites/" + method, grpc::StubOptions(), &sent,
-                 &received, [&ended](grpc::Status status) { ended.set_value(std::move(status)); });
-  const Status status = net::FromGrpc(ended.get_future().get());
+  std::shared_ptr<enrol::HomeSeen> seen;
+  const auto call = [&](const std::shared_ptr<enrol::HomeSeen>& notes) {
+    grpc::GenericStub stub(ChannelTo(home, identity, notes));
+    grpc::ClientContext context;
+    context.set_deadline(deadline);
+    std::promise<grpc::Status> ended;
+    stub.UnaryCall(&context, "/swarmjob.v1.Satellites/" + method, grpc::StubOptions(), &sent,
+                   &received,
+                   [&ended](grpc::Status status) { ended.set_value(std::move(status)); });
+    return net::FromGrpc(ended.get_future().get());
+  };
+  const Status status = enrol::TryConnections(call, &seen);
   if (!status.ok()) return Explained(status, home, *seen);
   pb::EnrolSatelliteReply reply;
   if (!reply.ParseFromString(enrol::TextOf(received)))
@@ -90,8 +95,17 @@ class Guest {
  public:
   explicit Guest(const GuestOptions& options) : options_(options) {}
 
-  Status Serve(std::stop_token stop) {
-    const auto seen = std::make_shared<enrol::HomeSeen>();
+  Status Serve(const std::stop_token& stop) {
+    std::shared_ptr<enrol::HomeSeen> seen;
+    const auto call = [&](const std::shared_ptr<enrol::HomeSeen>& notes) {
+      return ServeOnce(notes, stop);
+    };
+    const Status why = enrol::TryConnections(call, &seen);
+    return Explained(why, options_.home, *seen);
+  }
+
+ private:
+  Status ServeOnce(const std::shared_ptr<enrol::HomeSeen>& seen, const std::stop_token& stop) {
     std::promise<std::pair<std::shared_ptr<ByteStream>, Status>> ended;
     {
       const std::lock_guard lock(mutex_);  // the first message waits for stream_
@@ -113,10 +127,9 @@ class Guest {
                                     [this] { stream()->Close(Cancelled("the satellite ends")); });
     const auto [ends, why] = ended.get_future().get();
     StopCalls();
-    return Explained(why, options_.home, *seen);
+    return why;
   }
 
- private:
   struct Call {
     std::atomic<bool> done = false;
     std::jthread thread;

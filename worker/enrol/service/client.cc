@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <future>
-#include <thread>
 #include <utility>
 
 #include "base/identity/trust.h"
@@ -19,9 +18,6 @@ namespace swarm::enrol {
 namespace {
 
 namespace pb = ::swarmjob::v1;
-
-constexpr int kConnectionsMax = 5;
-constexpr std::chrono::milliseconds kBetweenConnections{100};
 
 /// Whether a name of home's may become a part of a file's name on this machine.
 bool IsPlainName(const std::string& name) {
@@ -39,14 +35,13 @@ Result<Reply> Client::Call(const std::string& method, const Request& request) {
   net::PrepareProcess();
   const grpc::ByteBuffer sent = BytesOf(request.SerializeAsString());
   grpc::ByteBuffer received;
-  std::shared_ptr<HomeSeen> seen;
   const auto deadline =
       std::chrono::system_clock::now() +
       std::chrono::duration_cast<std::chrono::system_clock::duration>(options_.limit);
-  const auto call = [&] {
-    seen = std::make_shared<HomeSeen>();
+  std::shared_ptr<HomeSeen> seen;
+  const auto call = [&](const std::shared_ptr<HomeSeen>& notes) {
     grpc::GenericStub stub(MakeHomeChannel(
-        {options_.address, options_.fingerprint, kMessageBytesMax}, identity_, seen));
+        {options_.address, options_.fingerprint, kMessageBytesMax}, identity_, notes));
     grpc::ClientContext context;
     context.set_deadline(deadline);
     std::promise<grpc::Status> ended;
@@ -54,14 +49,7 @@ Result<Reply> Client::Call(const std::string& method, const Request& request) {
                    [&ended](grpc::Status status) { ended.set_value(std::move(status)); });
     return net::FromGrpc(ended.get_future().get());
   };
-  Status status = call();
-  // Of several operators behind one address only one listens, and the next connection may reach it.
-  for (int tries = 1;
-       tries < kConnectionsMax && !seen->WasReached() && status.code() == StatusCode::kUnavailable;
-       ++tries) {
-    std::this_thread::sleep_for(kBetweenConnections);
-    status = call();
-  }
+  const Status status = TryConnections(call, &seen);
   if (const Status refused = seen->Refused(); !refused.ok()) {
     return Status(refused.code(),
                   "the server at " + options_.address +

@@ -5,7 +5,9 @@
 #include <grpcpp/security/tls_certificate_verifier.h>
 #include <grpcpp/security/tls_credentials_options.h>
 
+#include <chrono>
 #include <functional>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -16,6 +18,8 @@
 namespace swarm::enrol {
 namespace {
 
+constexpr int kConnectionsMax = 5;
+constexpr std::chrono::milliseconds kBetweenConnections{100};
 constexpr int kPingMilliseconds = 20000, kPongMilliseconds = 10000;
 
 /// Whether the server whose certificates are `chain` is the home of the job with this authority.
@@ -84,6 +88,17 @@ void HomeSeen::Refuse(const Status& why) {
 void HomeSeen::Accept(const std::string& authority) {
   const std::lock_guard lock(mutex_);
   authority_ = authority;
+}
+
+Status TryConnections(const std::function<Status(const std::shared_ptr<HomeSeen>& seen)>& call,
+                      std::shared_ptr<HomeSeen>* seen) {
+  for (int tries = 1;; ++tries) {
+    *seen = std::make_shared<HomeSeen>();
+    Status status = call(*seen);
+    const bool reached = status.code() != StatusCode::kUnavailable || (*seen)->WasReached();
+    if (reached || tries == kConnectionsMax) return status;
+    std::this_thread::sleep_for(kBetweenConnections);
+  }
 }
 
 std::shared_ptr<grpc::Channel> MakeHomeChannel(const HomeAddress& home,

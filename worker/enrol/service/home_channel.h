@@ -5,6 +5,7 @@
 #include <grpcpp/channel.h>
 #include <grpcpp/security/server_credentials.h>
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -33,6 +34,13 @@ class HomeSeen {
   Status refused_;         // guarded
   std::string authority_;  // guarded
 };
+
+/// Makes a call to home by a new channel, again while no server was reached, a few times within
+/// half a second: of several operators behind one address one listens, and the next connection may
+/// reach it. `call` gets what the handshakes of its channel shall note. Returns what it has
+/// returned last, and in `seen` what that call has noted.
+Status TryConnections(const std::function<Status(const std::shared_ptr<HomeSeen>& seen)>& call,
+                      std::shared_ptr<HomeSeen>* seen);
 
 struct HomeAddress {
   std::string address;      ///< host:port

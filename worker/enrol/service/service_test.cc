@@ -7,6 +7,7 @@
 #include "base/identity/testing/made_authority.h"
 #include "base/identity/trust.h"
 #include "worker/enrol/service/client.h"
+#include "worker/enrol/service/home_channel.h"
 #include "worker/enrol/service/server.h"
 
 namespace swarm::enrol {
@@ -184,6 +185,32 @@ TEST_F(EnrolmentServiceTest, AHomeThatIsGoneIsNamed) {
   const auto reply = machine.Enrol({"5f2c", "sesame", asked_.request});
   EXPECT_EQ(reply.status().code(), StatusCode::kUnavailable);
   EXPECT_THAT(reply.status().message(), HasSubstr("home at " + address + " does not answer"));
+}
+
+TEST(ConnectionsTest, ACallIsMadeAgainUntilAServerWasReachedAndNotForEver) {
+  std::shared_ptr<HomeSeen> seen;
+  int calls = 0;
+  const auto reached_at = [&](int call) {
+    calls = 0;
+    return TryConnections(
+        [&](const std::shared_ptr<HomeSeen>& notes) {
+          if (++calls == call) notes->Accept("authority");
+          return Unavailable("no answer");  // of a server that was reached, too
+        },
+        &seen);
+  };
+  EXPECT_FALSE(reached_at(3).ok());
+  EXPECT_EQ(calls, 3);
+  EXPECT_EQ(seen->Authority(), "authority");
+  EXPECT_FALSE(reached_at(100).ok());
+  EXPECT_EQ(calls, 5);
+  calls = 0;
+  const auto refused = [&](const std::shared_ptr<HomeSeen>&) {
+    ++calls;
+    return PermissionDenied("no");
+  };
+  EXPECT_EQ(TryConnections(refused, &seen).code(), StatusCode::kPermissionDenied);
+  EXPECT_EQ(calls, 1);
 }
 
 }  // namespace
