@@ -182,7 +182,7 @@ def home_down(world):
 def line_cut(world):
     with two(world) as west:
         # Else the workers of a stage could all be there, and the job would wait.
-        job, there = train_in_both(world, west, steps=900, pipeline__surviveRegionLoss=True)
+        job, there = train_in_both(world, west, steps=2400, pipeline__surviveRegionLoss=True)
         eventually("workers of both clusters to contribute", lambda: there <= contributors(job), 60)
         with world.cut():
             begin = time.monotonic()
