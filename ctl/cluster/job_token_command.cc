@@ -28,7 +28,6 @@ constexpr int kSecretBytes = 16;
 
 struct JobOfCluster {
   Cluster cluster;
-  kube::Object object;
   objects::JobView view;
 
   kube::ObjectName secret() const { return {view.ns, names::TokensSecretName(view.name)}; }
@@ -44,7 +43,7 @@ Result<JobOfCluster> FindJob(const JobTokenOptions& options, std::FILE* err) {
   }
   RETURN_IF_ERROR(object.status());
   ASSIGN_OR_RETURN(objects::JobView view, objects::ReadJob(**object));
-  return JobOfCluster{std::move(cluster), *std::move(object), std::move(view)};
+  return JobOfCluster{std::move(cluster), std::move(view)};
 }
 
 Status CheckPool(const objects::JobView& view, const std::string& pool) {
@@ -57,8 +56,7 @@ Status CheckPool(const objects::JobView& view, const std::string& pool) {
                          (known.empty() ? "none yet" : known));
 }
 
-/// The account in the Secret of this job. Errors: kNotFound (it has none yet), kFailedPrecondition
-/// (another object's Secret has its name).
+/// The account in a Secret. Errors: kFailedPrecondition (it belongs to something else).
 Result<machines::Account> ReadAccount(const JobOfCluster& job, const json& secret) {
   if (!kube::IsOwnedBy(secret, job.view.uid)) {
     return FailedPrecondition("the Secret " + job.secret().ToString() +

@@ -111,7 +111,7 @@ Result<enrol::EnrolReply> Machines::Admit(const enrol::Caller& caller,
   ASSIGN_OR_RETURN(const kube::Object written, ChangeStatus(name, id.job_uid, change));
   LOG_INFO("{}: a machine at {} has joined as {} with the token {}", name.ToString(),
            caller.address, reply.worker, id.name);
-  Tell(*written, kube::EventType::kNormal, "MachineJoined",
+  Tell(*written, "MachineJoined",
        "A machine at " + caller.address + " has joined the pool " + token.pool + " as " +
            reply.worker + ", with the token " + id.name + ".");
   return reply;
@@ -181,23 +181,23 @@ Status Machines::PutOut(const json& job) {
   // The owner may delete the Secret, and all tokens with it.
   if (account.status().code() == StatusCode::kUnauthenticated) account = machines::Account();
   RETURN_IF_ERROR(account.status());
-  ASSIGN_OR_RETURN(objects::JobView seen, objects::ReadJob(job));
+  ASSIGN_OR_RETURN(const objects::JobView before, objects::ReadJob(job));
   const kube::WallTime now = parts_.timing.WallNow();
-  if (!machines::Prune(*account, now, &seen.status)) return Status();
+  api::SwarmJobStatus pruned = before.status;
+  if (!machines::Prune(*account, now, &pruned)) return Status();
   ASSIGN_OR_RETURN(const kube::Object written,
-                   ChangeStatus(kube::NameOf(job), seen.uid,
+                   ChangeStatus(kube::NameOf(job), before.uid,
                                 [&](const objects::JobView&, api::SwarmJobStatus* status) {
                                   machines::Prune(*account, now, status);
                                   return Status();
                                 }));
   ASSIGN_OR_RETURN(const objects::JobView after, objects::ReadJob(*written));
-  ASSIGN_OR_RETURN(const objects::JobView before, objects::ReadJob(job));
   for (const api::MachineStatus& machine : before.status.machines) {
     if (std::ranges::find(after.status.machines, machine.ordinal, &api::MachineStatus::ordinal) !=
         after.status.machines.end()) {
       continue;
     }
-    Tell(*written, kube::EventType::kNormal, "MachinePutOut",
+    Tell(*written, "MachinePutOut",
          "The machine of " + WorkerOf(after.name, machine.ordinal) + " in the pool " +
              machine.pool + " is out: it or its token " + machine.token +
              " was revoked, or its certificate has ended.");
@@ -245,9 +245,8 @@ Result<kube::Object> Machines::ChangeStatus(const kube::ObjectName& name, const 
   return Unavailable("others keep writing the status of the job: " + last.message());
 }
 
-void Machines::Tell(const json& job, kube::EventType type, const std::string& reason,
-                    const std::string& message) {
-  parts_.events.Record(kube::ReferenceTo(job), type, reason, "Enrol", message);
+void Machines::Tell(const json& job, const std::string& reason, const std::string& message) {
+  parts_.events.Record(kube::ReferenceTo(job), kube::EventType::kNormal, reason, "Enrol", message);
 }
 
 }  // namespace swarm::controller

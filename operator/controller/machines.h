@@ -5,7 +5,6 @@
 #include <functional>
 #include <map>
 #include <mutex>
-#include <set>
 #include <string>
 
 #include "operator/controller/clusters.h"
@@ -55,15 +54,14 @@ class Machines final : public machines::Desk {
   Result<enrol::RefreshReply> Renew(const machines::Seat& seat, const std::string& request);
   /// The job of this UID, as the cache has it. Errors: kNotFound.
   Result<kube::Object> Find(const std::string& uid) const;
-  /// The tokens of the job. Errors: those of the client; kNotFound (it has none of its own).
+  /// The tokens of the job. Errors: those of the client; kUnauthenticated (it has none of its own).
   Result<machines::Account> ReadAccount(const nlohmann::json& job) const;
   /// Writes the status of the job as `change` makes it, begins again if another client has written
   /// the job meanwhile, and returns the job. Errors: those of `change` and of the client.
   Result<kube::Object> ChangeStatus(const kube::ObjectName& name, const std::string& uid,
                                     const Change& change) const;
   Status PutOut(const nlohmann::json& job);
-  void Tell(const nlohmann::json& job, kube::EventType type, const std::string& reason,
-            const std::string& message);
+  void Tell(const nlohmann::json& job, const std::string& reason, const std::string& message);
 
   const Parts parts_;
   std::mutex mutex_;

@@ -49,6 +49,19 @@ Result<identity::JobAuthority> ReadOrMakeAuthority(kube::Client& client,
                             "); delete it to get a new one, and enrol the satellites again");
 }
 
+/// What the identities of all machines that call this home have in common.
+std::string MachinesPrefix(const std::string& home_uid) {
+  const std::string nobody = identity::MachineUri(home_uid, "", "");
+  return nobody.substr(0, nobody.size() - 1);
+}
+
+/// What the one identity in the caller's certificate has behind the prefix; empty: nothing, or it
+/// is another one's.
+std::string NamedBehind(const std::string& prefix, const Caller& caller) {
+  const bool has = caller.uris.size() == 1 && caller.uris[0].starts_with(prefix);
+  return has ? caller.uris[0].substr(prefix.size()) : "";
+}
+
 Status Revoked(const std::string& cluster) {
   return PermissionDenied("the satellite of cluster " + cluster + " was revoked");
 }
@@ -119,12 +132,8 @@ void Home::Enrol(const Caller& caller, const EnrolRequest& request, enrol::Enrol
 }
 
 void Home::Refresh(const Caller& caller, const std::string& request, enrol::Refreshed done) {
-  const std::string prefix = identity::MachineUri(authority_.job_uid(), "", "");
-  // "JOB-UID/WORKER" behind what all have in common.
-  const std::string common = prefix.substr(0, prefix.size() - 1);
-  const std::string named = caller.uris.size() == 1 && caller.uris[0].starts_with(common)
-                                ? caller.uris[0].substr(common.size())
-                                : "";
+  // "JOB-UID/WORKER".
+  const std::string named = NamedBehind(MachinesPrefix(authority_.job_uid()), caller);
   const std::size_t between = named.find('/');
   if (between == named.npos) {
     return done(PermissionDenied("the caller has no certificate of a machine"));
@@ -167,10 +176,8 @@ Result<EnrolReply> Home::Sign(const std::string& seat, const std::string& reques
 }
 
 Result<std::string> Home::SeatNamedBy(const Caller& caller) const {
-  const std::string prefix = identity::SatelliteUri(authority_.job_uid(), "");
-  if (caller.uris.size() == 1 && caller.uris[0].starts_with(prefix)) {
-    return caller.uris[0].substr(prefix.size());
-  }
+  std::string seat = NamedBehind(identity::SatelliteUri(authority_.job_uid(), ""), caller);
+  if (!seat.empty()) return seat;
   return PermissionDenied("the caller has no certificate of a satellite");
 }
 
