@@ -61,6 +61,8 @@ constexpr std::array<MetricDefinition, kMetricCount> kCatalogue{{
      kNoLabels, "Seconds from one committed step to the next"},
     {Metric::kTrainerBoundaryBytes, "swarmjob_trainer_boundary_bytes_total", kCounter, kTrainer,
      kNoLabels, "Bytes of activations and gradients sent between stages for committed steps"},
+    {Metric::kTrainerRelayedBytes, "swarmjob_trainer_relayed_bytes_total", kCounter, kTrainer,
+     kNoLabels, "Bytes that the trainer passed on, unread, between workers that nobody can dial"},
     {Metric::kTrainerCheckpoints, "swarmjob_trainer_checkpoints_total", kCounter, kTrainer,
      kNoLabels, "Checkpoints published"},
     {Metric::kTrainerCheckpointFailures, "swarmjob_trainer_checkpoint_failures_total", kCounter,

@@ -30,6 +30,7 @@ enum class Metric : std::uint8_t {
   kTrainerTokensPerSecond,
   kTrainerStepSeconds,
   kTrainerBoundaryBytes,
+  kTrainerRelayedBytes,
   kTrainerCheckpoints,
   kTrainerCheckpointFailures,
   kTrainerDiscardedSteps,

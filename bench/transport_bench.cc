@@ -2,8 +2,9 @@
 // processes exchange messages of three sizes, there and back (one at a time) and one way (several
 // in flight).
 //
-//   transport_bench [--seconds S] [--rounds N]   over the loopback device, and through memory that
-//                                                workers of a pod share
+//   transport_bench [--seconds S] [--rounds N]   over the loopback device, through memory that
+//                                                workers of a pod share, and through a relay, in
+//                                                the server's process, of two that nobody can dial
 //   transport_bench --shaped MBITS --delay MS    over a rate-limited link between two network
 //                                                namespaces that it makes (needs root and tc)
 #include <arpa/inet.h>
@@ -118,7 +119,7 @@ double MeasureRaw(int fd, std::size_t size, bool echo, double seconds) {
 
 // ---- endpoints ----
 
-const WorkerId kServer("server"), kClient("client");
+const WorkerId kServer("server"), kClient("client"), kRelay("trainer");
 
 /// Sends what comes back (kEcho) or a short answer (kSink); the offset field says which.
 class Server final : public EndpointHandler {
@@ -173,6 +174,13 @@ GrpcOptions OptionsOf(const WorkerId& self, const std::string& listen, const Tls
   options.plaintext = files == nullptr;
   if (files != nullptr) options.tls = *files;
   options.data_window_bytes = 4 * kUnderWay;  // what is under way, and answers on their way back
+  return options;
+}
+
+/// Of an endpoint that nobody can dial.
+GrpcOptions OptionsAtRelay(const WorkerId& self, const std::string& relay, const TlsFiles& files) {
+  GrpcOptions options = OptionsOf(self, /*listen=*/"", &files);
+  options.relay = RelayAt{kRelay, {{"cluster", relay, ""}}};
   return options;
 }
 
@@ -246,12 +254,16 @@ Carrier ConnectRaw(const Settings& settings, int port) {
           }};
 }
 
-Carrier ConnectEndpoint(const char* name, const Settings& settings, int port, const TlsFiles* files,
-                        const PodMemory* pod = nullptr) {
+std::string AddressOf(const Settings& settings, int port) {
+  return settings.server_host + ":" + std::to_string(port);
+}
+
+/// `server`: where it is.
+Carrier ConnectEndpoint(const char* name, const protocol::Address& server,
+                        const GrpcOptions& options, const PodMemory* pod = nullptr) {
   const auto client = std::make_shared<Client>();
-  const std::shared_ptr<Endpoint> endpoint =
-      MakeEndpoint(OptionsOf(kClient, "0.0.0.0:0", files), client.get(), pod);
-  endpoint->Connect(kServer, {{"cluster", settings.server_host + ":" + std::to_string(port), ""}});
+  const std::shared_ptr<Endpoint> endpoint = MakeEndpoint(options, client.get(), pod);
+  endpoint->Connect(kServer, {server});
   client->WaitUntilUp();
   const auto answers = std::make_shared<std::uint64_t>(0);
   return {name, [client, endpoint, answers](std::size_t size, bool echo, double seconds) {
@@ -287,7 +299,8 @@ void MeasureInTurn(const std::vector<Carrier>& carriers, const Settings& setting
 }
 
 /// The server process: prints its ports, then serves until its standard input ends.
-void Serve(int ports, int stop, const TlsFiles& files, const PodMemory& pod) {
+void Serve(int ports, int stop, const TlsFiles& files, const TlsFiles& relay_files,
+           const PodMemory& pod) {
   const int listener = socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in at{};
   at.sin_family = AF_INET;
@@ -295,7 +308,7 @@ void Serve(int ports, int stop, const TlsFiles& files, const PodMemory& pod) {
   Require(listen(listener, 1) == 0, "listen");
   socklen_t size = sizeof(at);
   getsockname(listener, reinterpret_cast<sockaddr*>(&at), &size);
-  Server plain_handler, tls_handler, pod_handler;
+  Server plain_handler, tls_handler, pod_handler, far_handler, relay_handler;
   const auto plain =
       MakeEndpoint(OptionsOf(kServer, "0.0.0.0:0", nullptr), &plain_handler, nullptr);
   const auto tls = MakeEndpoint(OptionsOf(kServer, "0.0.0.0:0", &files), &tls_handler, nullptr);
@@ -303,11 +316,19 @@ void Serve(int ports, int stop, const TlsFiles& files, const PodMemory& pod) {
   plain_handler.endpoint = plain.get();
   tls_handler.endpoint = tls.get();
   pod_handler.endpoint = shared.get();
+  GrpcOptions relay_options = OptionsOf(kRelay, "0.0.0.0:0", &relay_files);
+  relay_options.relays = true;
+  const auto relay = MakeEndpoint(relay_options, &relay_handler, nullptr);
   const auto port_of = [](const Endpoint& endpoint) {
     const std::string dial = endpoint.addresses()[0].dial;
     return std::stoi(dial.substr(dial.rfind(':') + 1));
   };
-  const int numbers[4] = {ntohs(at.sin_port), port_of(*plain), port_of(*tls), port_of(*shared)};
+  const auto far =
+      MakeEndpoint(OptionsAtRelay(kServer, "127.0.0.1:" + std::to_string(port_of(*relay)), files),
+                   &far_handler, nullptr);
+  far_handler.endpoint = far.get();
+  const int numbers[5] = {ntohs(at.sin_port), port_of(*plain), port_of(*tls), port_of(*shared),
+                          port_of(*relay)};
   Require(write(ports, numbers, sizeof(numbers)) == sizeof(numbers), "write");
   ServeRaw(listener);  // until the client has measured all and closes it
   char ignored;
@@ -321,7 +342,8 @@ int Run(const Settings& settings, const std::function<void()>& enter_server,
   const auto issue = [&](const WorkerId& id) {
     return authority.Issue(folder.path() / id.value, IdentityUri("bench", id));
   };
-  const TlsFiles server_files = issue(kServer), client_files = issue(kClient);
+  const TlsFiles server_files = issue(kServer), client_files = issue(kClient),
+                 relay_files = issue(kRelay);
   const auto pod = PodMemory::Create(2);
   Require(pod.ok(), "pod memory");
   int ports[2], stop[2], ready[2];
@@ -334,7 +356,7 @@ int Run(const Settings& settings, const std::function<void()>& enter_server,
     char go;
     (void)!write(ports[1], "s", 1);
     (void)!read(ready[0], &go, 1);
-    Serve(ports[1], stop[0], server_files, **pod);
+    Serve(ports[1], stop[0], server_files, relay_files, **pod);
     _exit(0);
   }
   close(ports[1]);  // so that reads end when the server has
@@ -342,17 +364,23 @@ int Run(const Settings& settings, const std::function<void()>& enter_server,
   Require(read(ports[0], &entered, 1) == 1, "server");
   enter_client(child);
   (void)!write(ready[1], "g", 1);
-  int numbers[4];
+  int numbers[5];
   Require(read(ports[0], numbers, sizeof(numbers)) == sizeof(numbers), "ports");
   {
-    std::vector<Carrier> carriers = {
-        ConnectRaw(settings, numbers[0]),
-        ConnectEndpoint("plaintext", settings, numbers[1], nullptr),
-        ConnectEndpoint("mutual TLS", settings, numbers[2], &client_files)};
+    const auto at = [&](int port) {
+      return protocol::Address{"cluster", AddressOf(settings, port), ""};
+    };
+    const GrpcOptions plain = OptionsOf(kClient, "0.0.0.0:0", nullptr);
+    const GrpcOptions tls = OptionsOf(kClient, "0.0.0.0:0", &client_files);
+    std::vector<Carrier> carriers = {ConnectRaw(settings, numbers[0]),
+                                     ConnectEndpoint("plaintext", at(numbers[1]), plain),
+                                     ConnectEndpoint("mutual TLS", at(numbers[2]), tls)};
     if (settings.server_host == Settings().server_host) {  // on one machine
-      carriers.push_back(
-          ConnectEndpoint("pod memory", settings, numbers[3], &client_files, pod->get()));
+      carriers.push_back(ConnectEndpoint("pod memory", at(numbers[3]), tls, pod->get()));
     }
+    carriers.push_back(
+        ConnectEndpoint("relay", {protocol::kRelayScope, "", ""},
+                        OptionsAtRelay(kClient, AddressOf(settings, numbers[4]), client_files)));
     MeasureInTurn(carriers, settings);
   }
   close(stop[1]);
@@ -385,6 +413,7 @@ int RunShaped(Settings settings, const std::string& mbits, const std::string& de
     Shell("ip addr add 10.77.0.1/24 dev left && ip link set left up && ip link set lo up");
     Shell(in_server + "ip addr add 10.77.0.2/24 dev right");
     Shell(in_server + "ip link set right up");
+    Shell(in_server + "ip link set lo up");
     Shell("tc qdisc add dev left" + shape);
     Shell(in_server + "tc qdisc add dev right" + shape);
   };

@@ -3,7 +3,7 @@ set(SWARM_PROTO_DIR "${PROJECT_SOURCE_DIR}/proto")
 set(SWARM_PROTO_OUT "${PROJECT_BINARY_DIR}/proto")
 file(MAKE_DIRECTORY "${SWARM_PROTO_OUT}")
 set(SWARM_PROTO_SOURCES)
-foreach(stem control data enrolment frame ids observers proof recovery satellite)
+foreach(stem control data enrolment frame ids observers proof recovery relay satellite)
   set(proto "${SWARM_PROTO_DIR}/swarmjob/v1/${stem}.proto")
   set(out "${SWARM_PROTO_OUT}/swarmjob/v1/${stem}.pb")
   add_custom_command(

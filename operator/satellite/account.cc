@@ -79,8 +79,9 @@ Result<std::string> UseToken(const std::string& id, const std::string& secret_di
   return cluster;
 }
 
-void NoteConnections(const std::map<std::string, std::string>& connected, bool all_have_come,
-                     WallTime now, Account* account) {
+void NoteConnections(const std::map<std::string, std::string>& connected,
+                     const std::set<std::string>& seen, bool all_have_come, WallTime now,
+                     Account* account) {
   now = std::chrono::floor<std::chrono::seconds>(now);
   const auto turn = [now](Connection& connection, bool up) {
     if (connection.up != up) connection.since = now;
@@ -91,9 +92,9 @@ void NoteConnections(const std::map<std::string, std::string>& connected, bool a
     turn(connection, true);
     connection.gateway = gateway;
   }
-  if (!all_have_come) return;
   for (auto& [cluster, connection] : account->connections) {
-    if (!connected.contains(cluster)) turn(connection, false);
+    const bool may_come = !all_have_come && !seen.contains(cluster);
+    if (!connected.contains(cluster) && !may_come) turn(connection, false);
   }
 }
 

@@ -49,11 +49,12 @@ Result<Account> ParseAccount(const std::string& text);
 Result<std::string> UseToken(const std::string& id, const std::string& secret_digest, WallTime now,
                              Account* account);
 
-/// Notes which clusters have come, with the gateways that they name (empty: none), and which have
-/// gone since `account` was written. With `all_have_come` false the others may be about to come,
-/// since home has just begun, so none has gone.
-void NoteConnections(const std::map<std::string, std::string>& connected, bool all_have_come,
-                     WallTime now, Account* account);
+/// Notes which clusters are connected, with the gateways that they name (empty: none), and which
+/// have gone since `account` was written. Those that are not among `seen` may be about to come,
+/// since home has just begun, so none of them has gone, unless `all_have_come`.
+void NoteConnections(const std::map<std::string, std::string>& connected,
+                     const std::set<std::string>& seen, bool all_have_come, WallTime now,
+                     Account* account);
 
 /// What the certificate of the cluster's satellite names now: the cluster, and "/N" behind its Nth
 /// token. Without a token since there are numbers, the cluster alone.

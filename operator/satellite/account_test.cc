@@ -51,17 +51,17 @@ TEST(AccountTest, ANewTokenMakesTheCertificatesBeforeItUseless) {
 
 TEST(AccountTest, WhatComesAndGoesIsNotedWithItsTime) {
   Account account;
-  NoteConnections({{"west", ""}}, true, At(10), &account);
-  NoteConnections({{"west", ""}, {"east", ""}}, true, At(20), &account);
+  NoteConnections({{"west", ""}}, {}, true, At(10), &account);
+  NoteConnections({{"west", ""}, {"east", ""}}, {}, true, At(20), &account);
   EXPECT_EQ(account.connections.at("west"), (Connection{true, At(10)})) << "it has not changed";
   EXPECT_EQ(account.connections.at("east"), (Connection{true, At(20)}));
-  NoteConnections({{"east", ""}}, false, At(30), &account);
+  NoteConnections({{"east", ""}}, {"east"}, false, At(30), &account);
   EXPECT_EQ(account.connections.at("west"), (Connection{true, At(10)})) << "it may be coming";
-  NoteConnections({{"east", ""}}, true, At(40), &account);
+  NoteConnections({{"east", ""}}, {}, true, At(40), &account);
   EXPECT_EQ(account.connections.at("west"), (Connection{false, At(40)}));
-  NoteConnections({{"east", ""}, {"west", "gw.west.example:7444"}}, false, At(50), &account);
+  NoteConnections({{"east", ""}, {"west", "gw.west.example:7444"}}, {}, false, At(50), &account);
   EXPECT_EQ(account.connections.at("west"), (Connection{true, At(50), "gw.west.example:7444"}));
-  NoteConnections({{"east", "gw.east.example:7444"}}, true, At(60), &account);
+  NoteConnections({{"east", "gw.east.example:7444"}}, {"east", "west"}, false, At(60), &account);
   EXPECT_EQ(account.connections.at("east"), (Connection{true, At(20), "gw.east.example:7444"}));
   EXPECT_EQ(account.connections.at("west"), (Connection{false, At(60), "gw.west.example:7444"}));
 }

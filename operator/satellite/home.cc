@@ -205,8 +205,10 @@ Status Home::Tend(const std::set<std::string>& job_uids) {
   door_->TellJobs(job_uids);
   ASSIGN_OR_RETURN(const Account account, ReadAccount(client_, secret_));
   for (const std::string& cluster : account.revoked) door_->Close(cluster, Revoked(cluster));
+  const std::map<std::string, std::string> connected = Connected();
+  for (const auto& [cluster, gateway] : connected) seen_.insert(cluster);
   const auto note = [&](Account* noted) {
-    NoteConnections(Connected(), timing_.Now() - opened_ >= kComing, timing_.WallNow(), noted);
+    NoteConnections(connected, seen_, timing_.Now() - opened_ >= kComing, timing_.WallNow(), noted);
     return Status();
   };
   Account noted = account;

@@ -97,6 +97,7 @@ class Home final : public Reception, public enrol::JoinDesk {
   const ClusterCame on_cluster_;
   machines::Desk* const machines_;
   const Timepoint opened_;
+  std::set<std::string> seen_;  // clusters, by Tend
   std::mutex mutex_;
   std::deque<Timepoint> tries_;     // guarded: of tokens, within the last second
   std::unique_ptr<HomeDoor> door_;  // last: calls the others

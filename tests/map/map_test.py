@@ -24,6 +24,7 @@ LIBRARIES = {
     "spdlog": ("spdlog/", "fmt/"),
     "prometheus-cpp": ("prometheus/",),
     "civetweb": ("CivetServer.h", "civetweb.h"),
+    "Boost.Asio": ("boost/asio",),
     "cpprestsdk": ("cpprest/", "pplx/", "boost/"),
     "OpenSSL": ("openssl/",),
     "libcurl": ("curl/",),

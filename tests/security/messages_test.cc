@@ -10,6 +10,7 @@
 #include "tests/security/callers.h"
 #include "tests/swarm/local_swarm.h"
 #include "worker/net/grpc/grpc_endpoint.h"
+#include "worker/net/grpc/relay/relay_hello.h"
 #include "worker/net/testing/recorder.h"
 #include "worker/net/wire/wire.h"
 
@@ -61,6 +62,20 @@ bool Opens(const Callers& callers, const std::string& role, const std::string& a
   hello.lane = net::Lane::kData;
   (void)data.WriteHello(hello);
   return control.Read().has_value();
+}
+
+/// Whether the trainer joins a call of a program of the role with that of a worker that waits.
+bool IsJoined(const Callers& callers, const std::string& role, const std::string& address) {
+  const WorkerId called("called");
+  net::RawCaller waiting(
+      address,
+      net::RawCredentials(*callers.job.Issue("x", identity::WorkerUri(kJob, called.value))),
+      net::kRelayMethod);
+  (void)waiting.Write(net::EncodeRelayHello({kJob, called, {}}));
+  net::RawCaller caller(address, net::RawCredentials(callers.PairOf(role)), net::kRelayMethod);
+  if (!caller.Write(net::EncodeRelayHello({kJob, NameOf(role), called}))) return false;
+  (void)waiting.Write("welcome");
+  return caller.Read() == "welcome";
 }
 
 /// A program of a role that is let in.
@@ -119,6 +134,7 @@ class TrainerUnderTest {
         options, [&](net::EndpointHandler* handler) -> Result<std::unique_ptr<net::Endpoint>> {
           auto wire = OptionsOf(callers, trainer::kTrainerId, *callers.PairOf("trainer"));
           wire.listen = "127.0.0.1:0";
+          wire.relays = true;
           wire.revocations = std::make_shared<net::Revocations>(wire.job, folder_ / "revoked");
           ASSIGN_OR_RETURN(auto endpoint, net::GrpcEndpoint::Create(wire, handler));
           return std::unique_ptr<net::Endpoint>(std::move(endpoint));
@@ -184,6 +200,7 @@ class WorkerUnderTest {
 
 /// Whether the trainer does for a program of the role what the row is about.
 bool TrainerTakes(const std::string& what, const Callers& callers, const std::string& role) {
+  if (what == "Relay.Join") return IsJoined(callers, role, TrainerUnderTest(callers).address());
   if (TrainerUnderTest at(callers); !Opens(callers, role, at.address())) return false;
   if (what == "Transport.Exchange") return true;
   TrainerUnderTest at(callers);

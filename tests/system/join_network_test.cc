@@ -122,7 +122,19 @@ TEST_F(SystemJoinRouterTest, AMachineBehindARouterOnlyDialsAndServes) {
   ExpectReferenceBits();
 }
 
-TEST_F(SystemJoinRouterTest, WhatTwoOfThemTellEachOtherGoesThroughAThirdWorker) {
+TEST_F(SystemJoinRouterTest, WhatTwoOfThemTellEachOtherGoesThroughTheRelay) {
+  job_.spec.pipeline.stages = 2;
+  job_.spec.workers = {.replicas = 2, .minReplicas = 2};
+  StartHome(0, "10.77.0.1");
+  Join("laptop", token_);
+  Join("tower", token_);
+  EXPECT_EQ(EndOf("swarmctl"), 0) << Output();
+  EXPECT_EQ(EndOf("laptop"), 0) << LogOf("laptop");
+  EXPECT_EQ(EndOf("tower"), 0) << LogOf("tower");
+  ExpectReferenceBits();
+}
+
+TEST_F(SystemJoinRouterTest, TheyTrainBesideAWorkerThatBothReach) {
   StartHome(1, "10.77.0.1");
   Join("laptop", token_);
   Join("tower", token_);

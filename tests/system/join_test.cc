@@ -45,6 +45,20 @@ TEST_F(SystemJoinTest, AWorkerThatNobodyCanDialGivesItsStateToOneThatComes) {
   ExpectReferenceBits();
 }
 
+TEST_F(SystemJoinTest, OfTwoWorkersThatNobodyCanDialOneGivesItsStateToTheOther) {
+  job_.spec.pipeline.stages = 1;
+  job_.spec.workers = {.replicas = 1, .minReplicas = 1};
+  job_.spec.training.maxSteps = 300;
+  StartHome(0);
+  Join("laptop", token_, {"--dial-only"});
+  AwaitSteps(5);
+  Join("tower", token_, {"--dial-only"});
+  AwaitWords("tower", "joined-1 serves stage 0");
+  EXPECT_EQ(EndOf("swarmctl"), 0) << Output();
+  for (const char* name : {"laptop", "tower"}) EXPECT_EQ(EndOf(name), 0) << LogOf(name);
+  ExpectReferenceBits();
+}
+
 TEST_F(SystemJoinTest, AWorkerThatIsKilledIsStartedAgainAndTheLossesAreThoseOfOneProcess) {
   job_.spec.training.maxSteps = 200;
   StartHome(2);

@@ -54,6 +54,7 @@ struct Traffic {
   std::uint64_t bytes_sent = 0;  ///< headers and payloads
   std::uint64_t messages_received = 0;
   std::uint64_t bytes_received = 0;
+  std::uint64_t bytes_relayed = 0;     ///< passed on, unread, between others
   std::uint64_t messages_refused = 0;  ///< malformed, oversize, or of a wrong checksum
 };
 

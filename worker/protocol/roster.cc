@@ -6,6 +6,20 @@
 
 namespace swarm::protocol {
 
+bool CanBeDialled(const Member& member) {
+  return std::ranges::any_of(member.addresses,
+                             [](const Address& address) { return address.scope != kRelayScope; });
+}
+
+bool IsRelayed(const Member& member) {
+  return !CanBeDialled(member) && !member.addresses.empty();
+}
+
+bool IsDialler(const Member& self, const Member& peer) {
+  const bool is_called = CanBeDialled(self);
+  return is_called == CanBeDialled(peer) ? self.id < peer.id : !is_called;
+}
+
 std::vector<Address> WaysTo(const Member& member, const std::string& cluster) {
   std::vector<Address> ways = member.addresses;
   const bool same = member.cluster == cluster;

@@ -14,12 +14,15 @@ inline const std::string& PodOf(const Member& member) {
   return member.pod.empty() ? member.id.value : member.pod;
 }
 
+/// Whether it has an address that others dial: not that of the relay.
+bool CanBeDialled(const Member& member);
+
+/// Whether others that nobody can dial reach it through the relay, and it them.
+bool IsRelayed(const Member& member);
+
 /// Of two neighbours one dials, and the connection serves both directions: the one that nobody can
-/// dial, which has no address; else the one with the smaller id.
-inline bool IsDialler(const Member& self, const Member& peer) {
-  if (self.addresses.empty() != peer.addresses.empty()) return self.addresses.empty();
-  return self.id < peer.id;
-}
+/// dial; else the one with the smaller id.
+bool IsDialler(const Member& self, const Member& peer);
 
 /// The addresses of `member` in the order in which a worker of `cluster` tries them. One of the
 /// same cluster is tried at its own address first. One of another cluster is tried by its gateway

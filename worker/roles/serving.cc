@@ -9,6 +9,7 @@
 #include "worker/net/faulty/faulty_endpoint.h"
 #include "worker/net/grpc/grpc_endpoint.h"
 #include "worker/net/pod/pod_endpoint.h"
+#include "worker/trainer/trainer.h"
 
 namespace swarm::roles {
 namespace {
@@ -21,7 +22,11 @@ net::GrpcOptions EndpointOptions(const WorkerFlags& flags, const protocol::Worke
                            .job = flags.job_uid,
                            .plaintext = flags.plaintext,
                            .revocations = std::move(revocations)};
-  if (flags.listen == kDialOnly) options.listen.clear();
+  if (flags.listen == kDialOnly) {
+    options.listen.clear();
+    options.relay = net::RelayAt{trainer::kTrainerId, WaysToTrainer(flags)};
+  }
+  options.relays = self == trainer::kTrainerId;
   if (!flags.gateway.empty()) options.gateway = *ParseGateway(flags.gateway);  // it was checked
   if (!flags.plaintext) options.tls = net::TlsFiles{flags.tls_ca, flags.tls_cert, flags.tls_key};
   return options;
@@ -45,6 +50,14 @@ net::MakeEndpoint WithPodMemory(net::MakeEndpoint make, const WorkerFlags& flags
 }
 
 }  // namespace
+
+std::vector<protocol::Address> WaysToTrainer(const WorkerFlags& flags) {
+  std::vector<protocol::Address> ways;
+  // The trainer's own address may be that of another pod in this cluster.
+  if (!flags.trainer_gateway.empty()) ways.push_back(*ParseGateway(flags.trainer_gateway));
+  ways.push_back({"cluster", flags.trainer, ""});
+  return ways;
+}
 
 std::shared_ptr<net::Revocations> RevocationsOf(const WorkerFlags& flags) {
   return std::make_shared<net::Revocations>(flags.job_uid, flags.revoked_file);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "base/metrics/exporter.h"
 #include "base/status.h"
@@ -15,6 +16,9 @@ namespace swarm::roles {
 
 /// A loop that does not answer a probe within this time is stuck.
 inline constexpr Duration kProbeLimit = std::chrono::seconds(3);
+
+/// Where a worker reaches its trainer, in the order in which it tries.
+std::vector<protocol::Address> WaysToTrainer(const WorkerFlags& flags);
 
 /// The workers whose certificates count no more, those of --revoked-file among them.
 std::shared_ptr<net::Revocations> RevocationsOf(const WorkerFlags& flags);

@@ -42,14 +42,6 @@ Result<std::unique_ptr<model::Stage>> CreateStage(const model::StageOptions& opt
   return stage;
 }
 
-/// The trainer's own address may be that of another pod in this cluster.
-std::vector<protocol::Address> WaysToTrainer(const WorkerFlags& flags) {
-  std::vector<protocol::Address> ways;
-  if (!flags.trainer_gateway.empty()) ways.push_back(*ParseGateway(flags.trainer_gateway));
-  ways.push_back({"cluster", flags.trainer, ""});
-  return ways;
-}
-
 Result<stage::WorkerOptions> OptionsOf(const WorkerFlags& flags, Spans* spans) {
   ASSIGN_OR_RETURN(const auto numeric_class, model::NumericClass(flags.threads, flags.device));
   stage::WorkerOptions options{.id = protocol::WorkerId(flags.id),

@@ -66,6 +66,7 @@ std::vector<MetricSample> ExportMetrics(Trainer& trainer) {
   append(Metric::kTrainerTokensPerSecond, metrics.tokens_per_second.load());
   samples.push_back({Metric::kTrainerStepSeconds, {}, metrics.step_seconds.Read()});
   append(Metric::kTrainerBoundaryBytes, metrics.boundary_bytes.load());
+  append(Metric::kTrainerRelayedBytes, trainer.traffic().bytes_relayed);
   append(Metric::kTrainerCheckpoints, metrics.checkpoints.load());
   append(Metric::kTrainerCheckpointFailures, metrics.checkpoint_failures.load());
   append(Metric::kTrainerDiscardedSteps, metrics.discarded_steps.load());

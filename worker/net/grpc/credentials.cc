@@ -1,5 +1,6 @@
 #include "worker/net/grpc/credentials.h"
 
+#include <grpc/grpc_security_constants.h>
 #include <grpcpp/security/tls_certificate_provider.h>
 #include <grpcpp/security/tls_certificate_verifier.h>
 #include <grpcpp/security/tls_credentials_options.h>
@@ -142,6 +143,15 @@ std::vector<std::string> IdentityUris(const std::string& job, const WorkerId& id
                         index.find_first_not_of("0123456789") == index.npos &&
                         (index == "0" || index[0] != '0');
   if (is_index) uris.push_back(identity::WorkerUri(uid, PercentEncode(id.value.substr(0, dash))));
+  return uris;
+}
+
+std::vector<std::string> UrisOf(const grpc::AuthContext* context) {
+  std::vector<std::string> uris;
+  if (context == nullptr) return uris;
+  for (const grpc::string_ref& uri : context->FindPropertyValues(GRPC_PEER_URI_PROPERTY_NAME)) {
+    uris.emplace_back(uri.data(), uri.size());
+  }
   return uris;
 }
 

@@ -1,6 +1,7 @@
 // Which programs may talk to each other: mutual TLS, and the identities in certificates.
 #pragma once
 
+#include <grpcpp/security/auth_context.h>
 #include <grpcpp/security/credentials.h>
 #include <grpcpp/security/server_credentials.h>
 
@@ -26,6 +27,9 @@ std::string IdentityUri(const std::string& job, const WorkerId& id);
 /// worker ID-N with a number N below 1000 also that of the worker ID: the workers of a pod have the
 /// pod's certificate. So in a job with pods no worker is called as another one and a number behind.
 std::vector<std::string> IdentityUris(const std::string& job, const WorkerId& id);
+
+/// The URIs in the verified certificate of the other end of a call; none in plaintext.
+std::vector<std::string> UrisOf(const grpc::AuthContext* context);
 
 /// The credentials of one endpoint. Thread-safe but for Refresh.
 class Credentials {

@@ -19,6 +19,8 @@
 #include "worker/net/grpc/credentials.h"
 #include "worker/net/grpc/gate.h"
 #include "worker/net/grpc/process.h"
+#include "worker/net/grpc/relay/relay.h"
+#include "worker/net/grpc/relay/tunnels.h"
 #include "worker/net/grpc/revocations.h"
 #include "worker/net/grpc/status.h"
 #include "worker/net/grpc/tcp_tuning.h"
@@ -70,14 +72,9 @@ class GrpcEndpoint::Core final : public StreamOwner,
   Status Listen() {
     revocations_->Refresh();
     RefreshLater();
-    if (options_.listen.empty()) return Status();
-    grpc::ServerBuilder builder;
-    int port = 0;
-    builder.AddListeningPort(options_.listen, credentials_->ForListening(), &port);
-    builder.RegisterCallbackGenericService(this);
-    SetServerArguments(Caps(), &builder);
-    server_ = builder.BuildAndStart();
-    if (!server_ || port == 0) return Unavailable("cannot listen on " + options_.listen);
+    if (options_.relays) MakeRelay();
+    if (options_.listen.empty()) return ListenAtRelay();
+    ASSIGN_OR_RETURN(const int port, ListenOn(options_.listen));
     std::string dial = WithBrackets(options_.advertise);
     if (dial.empty()) {
       dial = options_.listen.substr(0, options_.listen.rfind(':') + 1) + std::to_string(port);
@@ -85,6 +82,44 @@ class GrpcEndpoint::Core final : public StreamOwner,
     addresses_ = {{options_.scope, dial, ""}};
     if (options_.gateway) addresses_.push_back(*options_.gateway);
     return Status();
+  }
+
+  /// Returns the port.
+  Result<int> ListenOn(const std::string& address) {
+    grpc::ServerBuilder builder;
+    int port = 0;
+    builder.AddListeningPort(address, credentials_->ForListening(), &port);
+    builder.RegisterCallbackGenericService(this);
+    SetServerArguments(Caps(), &builder);
+    server_ = builder.BuildAndStart();
+    if (!server_ || port == 0) return Unavailable("cannot listen on " + address);
+    return port;
+  }
+
+  Status ListenAtRelay() {
+    if (!options_.relay) return Status();
+    // Each call takes the next of the relay's addresses, and has a connection of its own.
+    auto make_channel = [this, calls = std::make_shared<std::size_t>(0)] {
+      const std::vector<protocol::Address>& all = options_.relay->addresses;
+      return MakeChannel(options_.relay->id, all[(*calls)++ % all.size()], Lane::kData);
+    };
+    tunnels_ = std::make_unique<Tunnels>(
+        Tunnels::Options{options_.job, options_.self, std::move(make_channel)});
+    RETURN_IF_ERROR(ListenOn(tunnels_->listen()).status());
+    tunnels_->BeCallable();
+    addresses_ = {{protocol::kRelayScope, "the relay", ""}};
+    return Status();
+  }
+
+  void MakeRelay() {
+    relay_ = std::make_unique<Relay>(
+        [this](const std::vector<std::string>& uris, const RelayHello& hello) -> Status {
+          if (protocol::IsOnlooker(hello.id) || hello.id == options_.self) {
+            return PermissionDenied(hello.id.value + " is no worker");
+          }
+          if (hello.job != options_.job) return PermissionDenied("of job \"" + hello.job + "\"");
+          return CheckCaller(uris, hello.id);
+        });
   }
 
   void Stop() {
@@ -99,13 +134,16 @@ class GrpcEndpoint::Core final : public StreamOwner,
                                                   [this] { return stream_count_ == 0; });
       if (!ended) LOG_WARN("{} calls have not ended; cancelling them", stream_count_);
     }
+    if (relay_) relay_->Close(Unavailable(options_.self.value + " is leaving"));
     if (server_) server_->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(1));
     // Work posted to a shared loop finds this object alive, or is dropped.
     if (!options_.loop) loop_->Stop();
     server_.reset();
+    tunnels_.reset();
   }
 
-  void Connect(const WorkerId& peer, const std::vector<protocol::Address>& addresses) {
+  void Connect(const WorkerId& peer, std::vector<protocol::Address> addresses) {
+    LeaveUsable(addresses);
     {
       const std::lock_guard lock(mutex_);
       known_.insert_or_assign(peer, Known{addresses, true});
@@ -113,7 +151,8 @@ class GrpcEndpoint::Core final : public StreamOwner,
     Post([this, peer, addresses] { table_.Want(peer, addresses); });
   }
 
-  void Know(const WorkerId& peer, const std::vector<protocol::Address>& addresses) {
+  void Know(const WorkerId& peer, std::vector<protocol::Address> addresses) {
+    LeaveUsable(addresses);
     bool was_kept = false;
     {
       const std::lock_guard lock(mutex_);
@@ -161,12 +200,18 @@ class GrpcEndpoint::Core final : public StreamOwner,
     return links_;
   }
   Traffic traffic() const {
-    return {messages_sent_, bytes_sent_, messages_received_, bytes_received_, messages_refused_};
+    return {.messages_sent = messages_sent_,
+            .bytes_sent = bytes_sent_,
+            .messages_received = messages_received_,
+            .bytes_received = bytes_received_,
+            .bytes_relayed = relay_ ? relay_->bytes() : 0,
+            .messages_refused = messages_refused_};
   }
 
   // grpc::CallbackGenericService
   grpc::ServerGenericBidiReactor* CreateReactor(
       grpc::GenericCallbackServerContext* context) override {
+    if (context->method() == kRelayMethod && relay_) return relay_->Accept(context);
     if (context->method() != kExchangeMethod) {
       return new RefusingReactor(
           Unimplemented("only " + std::string(kExchangeMethod) + " is here"));
@@ -214,14 +259,14 @@ class GrpcEndpoint::Core final : public StreamOwner,
   std::shared_ptr<Stream> Dial(const WorkerId& peer, const protocol::Address& address,
                                const StreamHello& hello) override {
     CountStream();
-    auto channel = grpc::CreateCustomChannel(address.dial, credentials_->ForDialling(peer),
-                                             MakeChannelArguments(address, hello.lane, Caps()));
-    return DialledStream::Start(shared_from_this(), MakeStreamOptions(), std::move(channel), hello);
+    protocol::Address at = address;
+    if (at.scope == protocol::kRelayScope) at.dial = tunnels_->AddressOf(peer);
+    return DialledStream::Start(shared_from_this(), MakeStreamOptions(),
+                                MakeChannel(peer, at, hello.lane), hello);
   }
 
   Status CheckPeer(const Stream& stream, const StreamHello& hello) const override {
-    RETURN_IF_ERROR(revocations_->Check(stream.remote().uris));
-    RETURN_IF_ERROR(credentials_->AuthorizeId(stream.remote().uris, hello.id));
+    RETURN_IF_ERROR(CheckCaller(stream.remote().uris, hello.id));
     return CheckHello(hello, options_.job);
   }
 
@@ -257,6 +302,27 @@ class GrpcEndpoint::Core final : public StreamOwner,
   }
 
  private:
+  /// Whether a program with these URIs in its certificate is `id`, and still counts.
+  Status CheckCaller(const std::vector<std::string>& uris, const WorkerId& id) const {
+    RETURN_IF_ERROR(revocations_->Check(uris));
+    return credentials_->AuthorizeId(uris, id);
+  }
+
+  /// The channel has a connection of its own.
+  std::shared_ptr<grpc::Channel> MakeChannel(const WorkerId& peer, const protocol::Address& address,
+                                             Lane lane) const {
+    return grpc::CreateCustomChannel(address.dial, credentials_->ForDialling(peer),
+                                     MakeChannelArguments(address, lane, Caps()));
+  }
+
+  /// Those whom others can dial are called by those whom nobody can.
+  void LeaveUsable(std::vector<protocol::Address>& addresses) const {
+    if (tunnels_) return;
+    std::erase_if(addresses, [](const protocol::Address& address) {
+      return address.scope == protocol::kRelayScope;
+    });
+  }
+
   void Post(std::function<void()> work) { loop_->Post(WhileAlive(std::move(work))); }
 
   /// A shared loop may outlive this object, but the work done on the loop for it may not.
@@ -272,6 +338,7 @@ class GrpcEndpoint::Core final : public StreamOwner,
       if (revocations_->Refresh()) {
         table_.CloseWhere(
             [this](const Stream& stream) { return revocations_->Check(stream.remote().uris); });
+        if (relay_) relay_->CheckAgain();
       }
       RefreshLater();
     });
@@ -378,9 +445,11 @@ class GrpcEndpoint::Core final : public StreamOwner,
 
   const std::shared_ptr<Loop> loop_;
   const std::shared_ptr<DialSlots> dial_slots_;
-  ConnectionTable table_;  // of the loop
-  TcpTuning tuning_;       // of the loop
-  bool tunes_ = false;     // of the loop: the next look is due
+  ConnectionTable table_;             // of the loop
+  TcpTuning tuning_;                  // of the loop
+  bool tunes_ = false;                // of the loop: the next look is due
+  std::unique_ptr<Relay> relay_;      // fixed once it listens
+  std::unique_ptr<Tunnels> tunnels_;  // fixed once it listens
   std::unique_ptr<grpc::Server> server_;
 };
 

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/loop.h"
 #include "worker/net/endpoint.h"
@@ -33,12 +34,20 @@ struct TlsPem {
   std::string key;
 };
 
+/// Through which others reach an endpoint that nobody can dial.
+struct RelayAt {
+  WorkerId id;                               ///< an endpoint that `relays`
+  std::vector<protocol::Address> addresses;  ///< of it, which are tried in turns
+};
+
 /// Has more than 15 fields: each is one choice of the caller, with its default.
 struct GrpcOptions {
   WorkerId self;
   /// host:port; port 0: any free one. 0.0.0.0 and [::] both stand for all addresses of both
-  /// families. Empty: the endpoint only dials, and accepts no calls.
+  /// families. Empty: nobody can dial the endpoint.
   std::string listen = "0.0.0.0:0";
+  std::optional<RelayAt> relay;  ///< without `listen`; none: the endpoint accepts no calls then
+  bool relays = false;           ///< others that nobody can dial meet here
   /// host:port that others dial; an IPv6 address may lack its brackets. Empty: `listen` with its
   /// real port.
   std::string advertise;

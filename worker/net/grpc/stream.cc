@@ -1,9 +1,8 @@
 #include "worker/net/grpc/stream.h"
 
-#include <grpc/grpc_security_constants.h>
-
 #include <utility>
 
+#include "worker/net/grpc/credentials.h"
 #include "worker/net/grpc/status.h"
 
 namespace swarm::net {
@@ -16,15 +15,6 @@ grpc::Slice ShareSlice(const Bytes& bytes) {
   return grpc::Slice(
       const_cast<std::byte*>(bytes.data()), bytes.size(),
       [](void* kept) { delete static_cast<Bytes*>(kept); }, new Bytes(bytes));
-}
-
-std::vector<std::string> UrisOf(const grpc::AuthContext* context) {
-  std::vector<std::string> uris;
-  if (context == nullptr) return uris;
-  for (const grpc::string_ref& uri : context->FindPropertyValues(GRPC_PEER_URI_PROPERTY_NAME)) {
-    uris.emplace_back(uri.data(), uri.size());
-  }
-  return uris;
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "worker/net/grpc/testing/test_authority.h"
 #include "worker/net/loopback/loopback.h"
 #include "worker/net/pod/pod_endpoint.h"
+#include "worker/net/testing/recorder.h"
 
 namespace swarm::net {
 namespace {
@@ -25,6 +26,12 @@ class LoopbackUnderTest final : public NetworkUnderTest {
   LoopbackNetwork network_;
 };
 
+void SetLimits(const EndpointLimits& limits, GrpcOptions* options) {
+  options->control_window_bytes = limits.control_window_bytes;
+  options->data_window_bytes = limits.data_window_bytes;
+  options->payload_bytes_max = limits.payload_bytes_max;
+}
+
 class GrpcUnderTest final : public NetworkUnderTest {
  public:
   explicit GrpcUnderTest(bool plaintext) : plaintext_(plaintext) {}
@@ -39,9 +46,7 @@ class GrpcUnderTest final : public NetworkUnderTest {
     if (!plaintext_) {
       options.tls = authority_.Issue(folder_.path() / self.value, IdentityUri(options.job, self));
     }
-    options.control_window_bytes = limits.control_window_bytes;
-    options.data_window_bytes = limits.data_window_bytes;
-    options.payload_bytes_max = limits.payload_bytes_max;
+    SetLimits(limits, &options);
     auto created = GrpcEndpoint::Create(options, handler);
     if (!created.ok()) return created.status();
     return std::unique_ptr<Endpoint>(std::move(created).value());
@@ -52,6 +57,39 @@ class GrpcUnderTest final : public NetworkUnderTest {
   const bool plaintext_;
   TemporaryFolder folder_;
   TestAuthority authority_;
+};
+
+/// Nobody can dial the endpoints: they meet at a relay.
+class RelayUnderTest final : public NetworkUnderTest {
+ public:
+  RelayUnderTest() {
+    GrpcOptions options = OptionsOf(WorkerId("trainer"));
+    options.listen = "127.0.0.1:0";
+    options.relays = true;
+    relay_ = std::move(GrpcEndpoint::Create(options, &relay_heard_)).value();
+  }
+
+  Result<std::unique_ptr<Endpoint>> Make(const WorkerId& self, EndpointHandler* handler,
+                                         const EndpointLimits& limits) override {
+    GrpcOptions options = OptionsOf(self);
+    options.relay = RelayAt{WorkerId("trainer"), relay_->addresses()};
+    SetLimits(limits, &options);
+    ASSIGN_OR_RETURN(auto endpoint, GrpcEndpoint::Create(options, handler));
+    return std::unique_ptr<Endpoint>(std::move(endpoint));
+  }
+  std::string nowhere() const override { return "127.0.0.1:1"; }
+
+ private:
+  GrpcOptions OptionsOf(const WorkerId& self) const {
+    GrpcOptions options{.self = self, .listen = "", .job = "job-1"};
+    options.tls = authority_.Issue(folder_.path() / self.value, IdentityUri(options.job, self));
+    return options;
+  }
+
+  TemporaryFolder folder_;
+  TestAuthority authority_;
+  Recorder relay_heard_;
+  std::unique_ptr<GrpcEndpoint> relay_;
 };
 
 /// A decorator without faults must not be noticed.
@@ -94,11 +132,13 @@ class PodUnderTest final : public NetworkUnderTest {
 }  // namespace
 
 std::vector<const char*> NetworksUnderTest() {
-  return {"Loopback", "GrpcPlaintext", "GrpcTls", "FaultlessLoopback", "FaultlessGrpc", "PodGrpc"};
+  return {"Loopback",      "GrpcPlaintext", "GrpcTls",  "FaultlessLoopback",
+          "FaultlessGrpc", "PodGrpc",       "GrpcRelay"};
 }
 
 std::unique_ptr<NetworkUnderTest> MakeNetwork(std::string_view name) {
   if (name == "GrpcPlaintext") return std::make_unique<GrpcUnderTest>(true);
+  if (name == "GrpcRelay") return std::make_unique<RelayUnderTest>();
   if (name == "PodGrpc") return std::make_unique<PodUnderTest>();
   if (name == "GrpcTls") return std::make_unique<GrpcUnderTest>(false);
   if (name == "FaultlessGrpc") {

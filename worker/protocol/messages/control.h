@@ -19,10 +19,14 @@ inline constexpr std::uint32_t kProtocolVersion = 8;
 
 // ---- membership ----
 
+/// The scope of the address of a worker that nobody can dial: others like it reach it through the
+/// relay, the trainer.
+inline constexpr char kRelayScope[] = "relay";
+
 /// One way to reach a worker.
 struct Address {
-  std::string scope;            ///< where it can be used: "cluster" or "global"
-  std::string dial;             ///< host:port
+  std::string scope;            ///< where it can be used: "cluster", "global", or kRelayScope
+  std::string dial;             ///< host:port; of no meaning in kRelayScope
   std::string tls_server_name;  ///< for SNI gateways; may be empty
   bool operator==(const Address&) const = default;
 };

@@ -154,12 +154,17 @@ Shares Router::SharesOfLanes(const Ways::Places& places) {
 std::optional<std::vector<WorkerId>> Router::DrawLane(const Part& part) {
   bool avoided = false;
   auto route = lanes_.Draw([&](const Lanes::Route& workers) {
-    for (std::size_t s = 1; broken_ != nullptr && s < workers.size(); ++s) {
-      if (broken_->Has(workers[s - 1], workers[s])) return !(avoided = true);
+    for (std::size_t s = 1; s < workers.size(); ++s) {
+      if (Avoids(workers[s - 1], workers[s])) return !(avoided = true);
     }
     return true;
   });
   return route || !avoided ? route : DrawPlain(part);
+}
+
+bool Router::Avoids(const WorkerId& before, const WorkerId& after) const {
+  if (broken_ != nullptr && broken_->Has(before, after)) return true;
+  return relayed_.size() > 1 && relayed_.contains(before) && relayed_.contains(after);
 }
 
 bool Router::HasRoom(const WorkerId& worker, bool repair) const {
@@ -184,7 +189,7 @@ std::optional<std::vector<WorkerId>> Router::Draw(const Part& part) {
     CutLanes();
   }
   const auto reaches = [&](const WorkerId& before, const WorkerId& worker) {
-    return broken_ == nullptr || !broken_->Has(before, worker);
+    return !Avoids(before, worker);
   };
   auto route = shared                       ? ways_.Draw(reaches, mesh_)
                : planned && !lanes_.empty() ? DrawLane(part)
@@ -221,7 +226,7 @@ std::optional<std::vector<WorkerId>> Router::DrawOther(
   std::vector<WorkerId> route;
   for (std::uint64_t s = 0; s < wiring_.size(); ++s) {
     auto next = wiring_[s].Pick([&](const WorkerId& id) {
-      const bool reached = s == 0 || broken_ == nullptr || !broken_->Has(route.back(), id);
+      const bool reached = s == 0 || !Avoids(route.back(), id);
       return reached && wanted(s, id);
     });
     if (!next) next = wiring_[s].Pick([&](const WorkerId& id) { return wanted(s, id); });
@@ -268,13 +273,12 @@ WorkerId Router::PickFor(std::uint64_t stage, const Part& part, const WorkerId& 
     return wiring.PickOfAll([&](const WorkerId& id) { return HasRoom(id, true) && wanted(id); });
   };
   const auto is_best = [&](const WorkerId& id) {
-    return id != part.avoid &&
-           (broken_ == nullptr || (!broken_->Has(before, id) && !broken_->Has(id, after)));
+    return id != part.avoid && !Avoids(before, id) && !Avoids(id, after);
   };
   if (few != nullptr) {
     if (const auto near = wiring_[stage].PickAmong(*few, is_best)) return *near;
   }
-  if (broken_ != nullptr && !broken_->empty()) {
+  if (relayed_.size() > 1 || (broken_ != nullptr && !broken_->empty())) {
     if (const auto best = pick(is_best)) return *best;
   }
   if (const auto other = pick([&](const WorkerId& id) { return id != part.avoid; })) return *other;

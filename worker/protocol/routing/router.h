@@ -45,6 +45,9 @@ class Router {
   /// Where the workers are: lanes that are cut from now on lead from region to region as seldom as
   /// they can. Those that are not among them are in a region without a name.
   void SetRegions(std::map<WorkerId, std::string> regions);
+  /// These reach each other through the relay alone: routes lead from one to another of them only
+  /// where there is no other way.
+  void SetRelayed(std::set<WorkerId> workers) { relayed_ = std::move(workers); }
   /// One of so many routes is plain all the same: so every link stays measured.
   static constexpr std::uint64_t kPlainEvery = 64;
 
@@ -104,6 +107,8 @@ class Router {
     double stay = 0;             // the least that was measured; 0: none yet
     double in_lanes = 0;         // the rate by which lanes were cut
   };
+  /// Whether there may be a better way than from one of the two to the other.
+  bool Avoids(const WorkerId& before, const WorkerId& after) const;
   void Measure(const WorkerId& worker, std::uint64_t stage, double seconds);
   void UpdateLimit(const WorkerId& worker, Load& load);
   /// Every change of a load ends with this.
@@ -132,6 +137,7 @@ class Router {
   Ways::Places places_;
   Ways ways_;                                // of the present members
   std::map<WorkerId, std::string> regions_;  // empty: all are in one
+  std::set<WorkerId> relayed_;
   Lanes lanes_;  // of the present members; empty before each stage is measured
   bool lanes_are_stale_ = true;
   std::uint64_t lanes_cut_ = 0;  // at this number of fresh routes

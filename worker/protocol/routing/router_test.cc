@@ -308,6 +308,29 @@ TEST(RouterTest, NoFreshMicrobatchTakesABrokenPairAsLongAsThereIsAnother) {
   EXPECT_EQ(used(across, a[0], second) + used(across, a[1], first), 60);
 }
 
+TEST(RouterTest, TwoThatNobodyCanDialAreBesideEachOtherOnlyWhereThereIsNoOtherWay) {
+  const std::vector<WorkerId> a{WorkerId("a1"), WorkerId("a2")}, b{WorkerId("b1"), WorkerId("b2")};
+  Router router(1, 2);
+  router.SetReplicas({a, b});
+  router.SetRelayed({a[0], b[0]});
+  const auto draw = [&] {
+    std::map<std::vector<WorkerId>, int> routes;
+    for (int i = 0; i < 60; ++i) {
+      const auto route = router.Draw();
+      ++routes[route.value()];
+      for (const WorkerId& worker : *route) router.Release(worker);
+    }
+    return routes;
+  };
+  EXPECT_FALSE(draw().contains({a[0], b[0]})) << "before anything is measured";
+  for (const auto& stage : {a, b}) {
+    for (const WorkerId& worker : stage) router.MeasureBackward(worker, 1);
+  }
+  EXPECT_FALSE(draw().contains({a[0], b[0]})) << "by lanes";
+  router.SetReplicas({{a[0]}, {b[0]}});
+  EXPECT_EQ(draw(), (std::map<std::vector<WorkerId>, int>{{{a[0], b[0]}, 60}}));
+}
+
 TEST(RouterTest, AStageThatIsFullChargesNobodyElse) {
   Router router(1, 2);
   const WorkerId a("a"), b("b");

@@ -4,6 +4,8 @@
 #include <string>
 #include <utility>
 
+#include "worker/protocol/roster.h"
+
 namespace swarm::protocol {
 namespace {
 
@@ -16,8 +18,6 @@ bool HoldsState(const Worker& worker) {
   const bool comes_back = worker.role() == Role::kJoining && worker.offer;
   return worker.InRoster() || worker.loaded || comes_back;
 }
-
-bool CanBeDialled(const Member& member) { return !member.addresses.empty(); }
 
 }  // namespace
 

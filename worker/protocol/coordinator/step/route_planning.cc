@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <cstdio>
 #include <map>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
 
 #include "worker/protocol/reachability/link_reports.h"
+#include "worker/protocol/roster.h"
 
 namespace swarm::protocol {
 namespace {
@@ -70,11 +72,17 @@ void RoutePlanning::ShowRoster() {
   // Of the roster, not of those that get microbatches: it is what workers know.
   std::vector<std::vector<WorkerId>> stages;
   std::map<WorkerId, std::string> regions;
+  std::set<WorkerId> relayed;
   for (std::uint64_t s = 0; s < job_.stages(); ++s) {
     stages.push_back(members_.Replicas(StageIndex(s)));
-    for (const WorkerId& id : stages.back()) regions[id] = members_.At(id).member.region;
+    for (const WorkerId& id : stages.back()) {
+      const Member& member = members_.At(id).member;
+      regions[id] = member.region;
+      if (IsRelayed(member)) relayed.insert(id);
+    }
   }
   router_.SetRegions(std::move(regions));
+  router_.SetRelayed(std::move(relayed));
   router_.SetMesh(Mesh(stages, job_.options.mesh));
 }
 
