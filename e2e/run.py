@@ -127,7 +127,7 @@ def local_world(options, figures):
         for name, zone, capacity in NODES:
             cluster.add_node(name, zone, capacity)
         from harness.s3 import Server  # only now: its libraries look whether there is a network with IPv6
-        server = Server(network.CONTROL_PLANE, options.out / "s3.log")
+        server = Server(network.HOME.control_plane, options.out / "s3.log")
         cluster.await_nodes()
         figures["cluster_seconds"] = round(time.monotonic() - begun, 1)
         print(f"e2e: a cluster of {len(NODES)} nodes in {figures['cluster_seconds']} s; "

@@ -53,7 +53,7 @@ class Api:
 
     def _ask(self, method, path, body, accept):
         if self.connection is None:
-            self.connection = http.client.HTTPSConnection(network.CONTROL_PLANE, PORT, timeout=60,
+            self.connection = http.client.HTTPSConnection(network.HOME.control_plane, PORT, timeout=60,
                                                           context=self.context)
         self.connection.request(method, path, json.dumps(body) if body is not None else None,
                                 {"Accept": accept, "Content-Type": "application/json"})
@@ -101,7 +101,7 @@ class KwokCluster:
         self.api = Api(self.folder / "pki")
         self.kwok = Daemon("kwok", [
             self.binaries / "kwok", f"--kubeconfig={plane.admin}", "--manage-all-nodes=true",
-            f"--cidr={network.PODS}", f"--node-ip={network.CONTROL_PLANE}",
+            f"--cidr={network.HOME.pods[0]}", f"--node-ip={network.HOME.control_plane}",
             "--node-lease-duration-seconds=120"], plane.logs)
         self.kwok.start()
         self._install()
@@ -162,7 +162,7 @@ class Operator:
         kubeconfig.write_text(json.dumps({
             "apiVersion": "v1", "kind": "Config", "current-context": "bench",
             "clusters": [{"name": "bench", "cluster": {
-                "server": f"https://{network.CONTROL_PLANE}:{PORT}",
+                "server": f"https://{network.HOME.control_plane}:{PORT}",
                 "certificate-authority": str(cluster.plane.authority.certificate)}}],
             "users": [{"name": "operator", "user": {"token": cluster.token}}],
             "contexts": [{"name": "bench", "context": {"cluster": "bench", "user": "operator"}}]}))

@@ -13,7 +13,7 @@ def trains_to_success(world):
     world.note("all workers are ready")
     if world.cluster:
         pods = {pod["metadata"]["name"]: [each["ip"] for each in pod["status"]["podIPs"]] for pod in job.pods()}
-        families = [nodes.version for nodes in network.NODES]
+        families = [pods.version for pods in map(ipaddress.ip_network, network.HOME.pods)]
         world.check("each pod has an address of each family, and the one that Kubernetes prefers first", all(
             [ipaddress.ip_address(each).version for each in own] == families for own in pods.values()), pods)
     columns = world.kubectl("get", "swarmjobs", "-n", world.namespace).splitlines()

@@ -62,7 +62,7 @@ class Cluster:
 
     def start_beside(self, other):
         """Brings up the control plane of a further cluster, in the network of another one that runs."""
-        network.add_control_plane(self.place)
+        network.extend(self.place)
         self.unpack_seconds = other.unpack_seconds
         self._start_control_plane()
 

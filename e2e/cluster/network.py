@@ -11,38 +11,81 @@ if _FAMILIES not in ("4", "6", "46", "64"):
     raise SystemExit(f"SWARM_E2E_IP is {_FAMILIES}, and not 4, 6, 46 or 64")
 
 
-def _of_each(ipv4, ipv6):
-    """What is given for each family, for those that the network has."""
-    return [ipv4 if family == "4" else ipv6 for family in _FAMILIES]
-
-
-NODES = [ipaddress.ip_network(nodes) for nodes in _of_each("10.99.0.0/24", "fd00:99::/64")]
-CONTROL_PLANE = str(NODES[0][1])
-PODS = _of_each("10.200.0.0/16", "fd00:200::/48")
-ANYWHERE = _of_each("0.0.0.0/0", "::/0")
+# Of each family.
+_MACHINES = {"4": "10.99.0.0/24", "6": "fd00:99::/64"}
+_PODS = {"4": "10.200.0.0/16", "6": "fd00:200::/48"}
+_ANYWHERE = {"4": "0.0.0.0/0", "6": "::/0"}
+_FORWARDING = {"4": "net.ipv4.ip_forward=1", "6": "net.ipv6.conf.all.forwarding=1"}
 BRIDGE = "fabric"
 
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-    """Where a cluster is in the network. All clusters' pods and machines reach each other; names and services
-    are each cluster's own."""
+    """Where a cluster is in the network. Pods and machines of all clusters that have a family in common reach each other;
+    names and services are each cluster's own."""
 
     name: str
-    control_plane: str  # the address of its API server and its DNS
-    services: list      # the addresses of its services, a range for each family
-    ports: int = 0      # what is added to the usual ports of its control plane
-    first_index: int = 1  # of its machines
+    number: int       # tells its control plane, and the addresses of its services, from those of the others
+    first_index: int  # of its machines
+    families: str = _FAMILIES
+
+    @property
+    def machines(self):
+        """The addresses of machines, a range for each family, as of all that follows."""
+        return [ipaddress.ip_network(_MACHINES[family]) for family in self.families]
+
+    @property
+    def control_plane(self):
+        """The address of its API server and its DNS."""
+        return str(self.machines[0][self.number])
+
+    @property
+    def ports(self):
+        """What is added to the usual ports of its control plane."""
+        return 100 * (self.number - 1)
+
+    @property
+    def services(self):
+        ranges = {"4": f"10.{95 + self.number}.0.0/16", "6": f"fd00:{95 + self.number}::/112"}
+        return [ranges[family] for family in self.families]
 
     @property
     def kubernetes_service(self):
         """The address of its API server among its services."""
         return str(ipaddress.ip_network(self.services[0])[1])
 
+    @property
+    def pods(self):
+        return [_PODS[family] for family in self.families]
 
-HOME = Place("home", CONTROL_PLANE, _of_each("10.96.0.0/16", "fd00:96::/112"))
-WEST = Place("west", str(NODES[0][2]), _of_each("10.97.0.0/16", "fd00:97::/112"), ports=1000, first_index=101)
-EAST = Place("east", str(NODES[0][3]), _of_each("10.98.0.0/16", "fd00:98::/112"), ports=2000, first_index=151)
+    @property
+    def anywhere(self):
+        return [_ANYWHERE[family] for family in self.families]
+
+    @property
+    def routers(self):
+        """The addresses of the bridge."""
+        return [str(machines[1]) for machines in self.machines]
+
+    def addresses(self, index):
+        """Those of the machine with this index (1 and up)."""
+        return [str(machines[10 + index]) for machines in self.machines]
+
+    def links(self, index):
+        """The same with the lengths of their prefixes."""
+        return [f"{machines[10 + index]}/{machines.prefixlen}" for machines in self.machines]
+
+    def pod_ranges(self, index):
+        """The addresses of that machine's pods."""
+        ranges = {"4": f"10.200.{index}.0/24", "6": f"fd00:200:0:{index:x}::/64"}
+        return [ranges[family] for family in self.families]
+
+
+HOME = Place("home", 1, first_index=1)
+WEST = Place("west", 2, first_index=101)
+EAST = Place("east", 3, first_index=151)
+# With addresses of one family alone, which home's pods do not have, or not first.
+WEST_OF_OTHER_FAMILY = dataclasses.replace(WEST, families="4" if _FAMILIES[0] == "6" else "6")
 
 
 def in_url(host):
@@ -69,51 +112,31 @@ def make():
     """Makes the bridge in this process's network namespace."""
     ip("link", "set", "lo", "up")
     ip("link", "add", BRIDGE, "type", "bridge")
-    for nodes in NODES:
-        _add_to_bridge(nodes[1], nodes)
+    extend(HOME)
     ip("link", "set", BRIDGE, "up")
-    for setting in _of_each("net.ipv4.ip_forward=1", "net.ipv6.conf.all.forwarding=1"):
-        sysctl(setting)
     for interface in ("all", BRIDGE):  # packets between nodes may pass through the bridge's owner
         sysctl(f"net.ipv4.conf.{interface}.send_redirects=0")
 
 
-def add_control_plane(place):
-    """Gives the bridge the address of another cluster's control plane, unless it has it."""
-    _add_to_bridge(place.control_plane, NODES[0])
+def extend(place):
+    """Lets the bridge carry a cluster's families, and gives it the address of the cluster's control plane."""
+    for family, router, machines in zip(place.families, place.routers, place.machines):
+        _add_to_bridge(router, machines)
+        sysctl(_FORWARDING[family])
+    _add_to_bridge(place.control_plane, place.machines[0])
 
 
-def _add_to_bridge(own, nodes):
+def _add_to_bridge(own, machines):
     # Without a search for duplicates, an address of IPv6 can be used at once.
-    ip("addr", "replace", f"{own}/{nodes.prefixlen}", "dev", BRIDGE, *(["nodad"] if nodes.version == 6 else []))
+    ip("addr", "replace", f"{own}/{machines.prefixlen}", "dev", BRIDGE, *(["nodad"] if machines.version == 6 else []))
 
 
-def addresses(index):
-    """The addresses of the machine with this index (1 and up), one of each family."""
-    return [str(nodes[10 + index]) for nodes in NODES]
-
-
-def links(index):
-    """The same with the lengths of their prefixes."""
-    return [f"{nodes[10 + index]}/{nodes.prefixlen}" for nodes in NODES]
-
-
-def gateways():
-    """The addresses of the bridge, one of each family."""
-    return [str(nodes[1]) for nodes in NODES]
-
-
-def pod_ranges(index):
-    """The addresses of that machine's pods, a range for each family."""
-    return _of_each(f"10.200.{index}.0/24", f"fd00:200:0:{index:x}::/64")
-
-
-def plug_in(name, index, pid):
-    """Connects the network namespace of process `pid`, in which the interface becomes eth0."""
+def plug_in(place, name, index, pid):
+    """Connects the network namespace of process `pid`, a machine of this place; the interface becomes eth0 there."""
     cable = f"v-{name}"
     ip("link", "add", cable, "type", "veth", "peer", "name", "eth0", "netns", pid)
     ip("link", "set", cable, "master", BRIDGE, "up")
-    for pods, machine in zip(pod_ranges(index), addresses(index)):
+    for pods, machine in zip(place.pod_ranges(index), place.addresses(index)):
         ip("route", "replace", pods, "via", machine)
 
 

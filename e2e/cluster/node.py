@@ -37,7 +37,9 @@ class Node:
         self.name = name
         self.index = index
         self.labels = labels
-        self.address = network.addresses(index)[0]
+        self.addresses = cluster.place.addresses(index)
+        self.address = self.addresses[0]
+        self.pod_ranges = cluster.place.pod_ranges(index)
         self.folder = cluster.folder / name
         self.cgroup = f"{cluster.sandbox.name}/{name}"
         self.machine = None
@@ -55,13 +57,13 @@ class Node:
         with open(self.folder / "machine.log", "ab") as log:
             self.machine = subprocess.Popen(
                 ["unshare", "--net", "--pid", "--mount", "--ipc", "--uts", "--fork", "--kill-child", "--mount-proc",
-                 "bash", init, self.folder, self.cgroup, ",".join(network.links(self.index)),
-                 ",".join(network.gateways()), self.cluster.binaries],
+                 "bash", init, self.folder, self.cgroup, ",".join(self.cluster.place.links(self.index)),
+                 ",".join(self.cluster.place.routers), self.cluster.binaries],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
         own = pathlib.Path("/proc/self/ns/net").readlink()
         wait_until(lambda: self._refuse_dead() and _net_namespace(self.machine.pid) not in (own, None), 20,
                    f"machine {self.name}")
-        network.plug_in(self.name, self.index, self.machine.pid)
+        network.plug_in(self.cluster.place, self.name, self.index, self.machine.pid)
 
     def is_ready(self):
         """Whether Kubernetes reports it as ready."""
@@ -92,7 +94,7 @@ class Node:
         """Drops what comes to its pods from these ranges, and with `machine` what comes to itself. An empty list: nothing is
         dropped."""
         rules = []
-        for own, address in zip(network.pod_ranges(self.index), network.addresses(self.index)):
+        for own, address in zip(self.pod_ranges, self.addresses):
             family = network.nft_family(own)
             others = [source for source in sources if network.nft_family(source) == family]
             to = [own, *([address] if machine else [])]
@@ -162,13 +164,13 @@ class Node:
             "cniVersion": "0.4.0", "name": "pods", "plugins": [{
                 "type": "ptp", "ipam": {
                     "type": "host-local", "dataDir": str(self.folder / "ipam"),
-                    "ranges": [[{"subnet": pods}] for pods in network.pod_ranges(self.index)],
-                    "routes": [{"dst": anywhere} for anywhere in network.ANYWHERE]}}]}))
+                    "ranges": [[{"subnet": pods}] for pods in self.pod_ranges],
+                    "routes": [{"dst": anywhere} for anywhere in self.cluster.place.anywhere]}}]}))
         (self.folder / "kubelet.json").write_text(json.dumps(self._kubelet()))
         (self.folder / "proxy.json").write_text(json.dumps({
             "apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "KubeProxyConfiguration",
             "mode": "nftables", "clientConnection": {"kubeconfig": str(self.cluster.control_plane.admin)},
-            "clusterCIDR": ",".join(network.PODS), "hostnameOverride": self.name, "conntrack": {"maxPerCore": 0}}))
+            "clusterCIDR": ",".join(self.cluster.place.pods), "hostnameOverride": self.name, "conntrack": {"maxPerCore": 0}}))
 
     def _kubelet(self):
         ca = str(self.cluster.control_plane.authority.certificate)

@@ -25,7 +25,7 @@ class Outsider:
         for command in (["link", "set", "lo", "up"], ["addr", "add", f"{OWN}/30", "dev", OWN_END],
                         ["link", "set", OWN_END, "up"], ["route", "add", "default", "via", ROUTER]):
             subprocess.run([*self._inside(), "ip", *command], check=True)
-        pods = ", ".join(each for each in network.PODS if ":" not in each)
+        pods = ", ".join(each for each in network.HOME.pods if ":" not in each)
         _nft(f"""table ip outside {{
   chain forward {{
     type filter hook forward priority 0; policy accept;

@@ -128,7 +128,7 @@ class World:
         try:
             for cluster in clusters:
                 others = [pods for other in clusters if other is not cluster
-                          for node in other.nodes.values() for pods in network.pod_ranges(node.index)]
+                          for node in other.nodes.values() for pods in node.pod_ranges]
                 for node in cluster.nodes.values():
                     node.refuse(others)
             self.note("the pods of the clusters do not reach each other")
@@ -145,7 +145,7 @@ class World:
         try:
             for cluster in clusters:
                 others = [source for other in clusters if other is not cluster for node in other.nodes.values()
-                          for source in (*network.pod_ranges(node.index), *network.addresses(node.index))]
+                          for source in (*node.pod_ranges, *node.addresses)]
                 for node in cluster.nodes.values():
                     node.refuse(others, machine=True)
             self.note("the line between the clusters is cut")
