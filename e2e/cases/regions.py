@@ -1,5 +1,6 @@
 """One job in two clusters."""
 import contextlib
+import ipaddress
 import json
 import pathlib
 import signal
@@ -8,6 +9,7 @@ import tempfile
 import time
 import urllib.request
 
+from cluster import network
 from cluster.network import in_url
 from cluster.outsider import Outsider
 from harness import reference
@@ -261,53 +263,100 @@ GATEWAY = ["--wait=false", "--set", "gateway.enabled=true", "--set", "gateway.im
            "--set-string", "gateway.image.tag=1"]
 
 
-def gateways_of(job):
-    """The addresses of gateways that the job's worker pods in its own cluster know."""
-    pods = job.world.kubectl.list("pods", job.world.namespace, "swarmjob.dev/role=worker")
-    return {each["value"].split("/")[0] for pod in pods for each in pod["spec"]["containers"][0]["env"]
-            if each["name"] == "SWARM_GATEWAY"}
+def install_with_gateway(world):
+    """Lets this cluster's operator expect satellites and machines, and have a gateway."""
+    world.install("--set", "satellites.enabled=true", *GATEWAY)
+    world.give_addresses()
+    # Pods that are made before it is known never learn it.
+    eventually("the operator to know its gateway", lambda: "clusters reach the gateway at" in world.kubectl(
+        "logs", "-n", OPERATOR_NAMESPACE, world.leader()), 60)
 
 
-@case("Two clusters whose pods do not reach each other train through their gateways, and lose them", "regions",
-      machines=True, seconds=600)
-def gateways(world):
+@contextlib.contextmanager
+def two_with_gateways(world, place=network.WEST):
+    """Like two(), but the pods of the clusters reach each other by their gateways alone."""
     try:
-        world.install("--set", "satellites.enabled=true", *GATEWAY)
-        world.give_addresses()
-        with world.west() as west, world.apart():
+        with world.west(place) as west, world.apart():
+            install_with_gateway(world)
             token = eventually("home to give a token", lambda: world.run_swarmctl(
                 "satellite", "token", "west", namespace=OPERATOR_NAMESPACE), 60)
             world.install_satellite(west, "--set", f"satellite.token={token.strip()}", *GATEWAY)
             world.give_addresses()
             eventually("home to know the gateway there", lambda: "gateway at" in world.run_swarmctl(
                 "satellite", "list", namespace=OPERATOR_NAMESPACE), 60)
-            job, there = train_in_both(world, west, steps=900)
-            world.check("the pods know the gateway of their cluster, by its load balancer", len(gateways_of(job)) == 1,
-                        gateways_of(job))
-            eventually("workers of both clusters to contribute", lambda: there <= contributors(job), 60)
-
-            for kubectl in (world.kubectl, west):
-                for pod in kubectl.list("pods", OPERATOR_NAMESPACE, "app.kubernetes.io/name=swarm-gateway"):
-                    kubectl.delete("pod", pod["metadata"]["name"], OPERATOR_NAMESPACE, "--grace-period=0", "--force")
-            world.note("all gateways were killed")
-            trains_on(job)
-            eventually("workers of both clusters to contribute again", lambda: there <= contributors(job), 60)
-
-            deployment = f"{RELEASE}-swarm-operator-gateway"
-            for kubectl in (world.kubectl, west):
-                kubectl("scale", "deployment", deployment, "-n", OPERATOR_NAMESPACE, "--replicas=0")
-            eventually("the workers there to be out of the sums, as there is no other way",
-                       lambda: not there & contributors(job), 60)
-            world.note("without gateways no worker there contributes")
-            trains_on(job)
-            for kubectl in (world.kubectl, west):
-                kubectl("scale", "deployment", deployment, "-n", OPERATOR_NAMESPACE, "--replicas=2")
-            world.note("the gateways are back")
-            eventually("workers there to contribute again",
-                       lambda: contributors(job) & workers_there(world, west), 180)
-            end_well(world, west, job)
+            yield west
     finally:
         world.install()  # without satellites, as other cases expect it
+
+
+def gateways_of(world, kubectl, variable="SWARM_GATEWAY"):
+    """host:port of the gateways that the worker pods in a cluster know: those of their own cluster, or of another one."""
+    pods = kubectl.list("pods", world.namespace, "swarmjob.dev/role=worker")
+    return {each["value"].split("/")[0] for pod in pods for each in pod["spec"]["containers"][0]["env"]
+            if each["name"] == variable}
+
+
+@case("Two clusters whose pods do not reach each other train through their gateways, and lose them", "regions",
+      machines=True, seconds=600)
+def gateways(world):
+    with two_with_gateways(world) as west:
+        job, there = train_in_both(world, west, steps=900)
+        known = gateways_of(world, world.kubectl)
+        world.check("the pods know the gateway of their cluster, by its load balancer", len(known) == 1, known)
+        eventually("workers of both clusters to contribute", lambda: there <= contributors(job), 60)
+
+        for kubectl in (world.kubectl, west):
+            for pod in kubectl.list("pods", OPERATOR_NAMESPACE, "app.kubernetes.io/name=swarm-gateway"):
+                kubectl.delete("pod", pod["metadata"]["name"], OPERATOR_NAMESPACE, "--grace-period=0", "--force")
+        world.note("all gateways were killed")
+        trains_on(job)
+        eventually("workers of both clusters to contribute again", lambda: there <= contributors(job), 60)
+
+        deployment = f"{RELEASE}-swarm-operator-gateway"
+        for kubectl in (world.kubectl, west):
+            kubectl("scale", "deployment", deployment, "-n", OPERATOR_NAMESPACE, "--replicas=0")
+        eventually("the workers there to be out of the sums, as there is no other way",
+                   lambda: not there & contributors(job), 60)
+        world.note("without gateways no worker there contributes")
+        trains_on(job)
+        for kubectl in (world.kubectl, west):
+            kubectl("scale", "deployment", deployment, "-n", OPERATOR_NAMESPACE, "--replicas=2")
+        world.note("the gateways are back")
+        eventually("workers there to contribute again",
+                   lambda: contributors(job) & workers_there(world, west), 180)
+        end_well(world, west, job)
+
+
+def families_of(pods):
+    """Of which families each of the pods has addresses, in order."""
+    return [[ipaddress.ip_address(each["ip"]).version for each in pod["status"]["podIPs"]] for pod in pods]
+
+
+@case("A cluster with addresses of IPv6 alone and one of IPv4 train one job through their gateways", "regions",
+      machines=True, seconds=600)
+def families(world):
+    """Home has IPv4, unless SWARM_E2E_IP says otherwise; the other cluster has the other family."""
+    place = network.WEST_OF_OTHER_FAMILY
+    with two_with_gateways(world, place) as west:
+        job, there = train_in_both(world, west, steps=1200, storage__endpoint=world.name_storage())
+        (here,), (elsewhere,) = [{tuple(each) for each in families_of(kubectl.list("pods", world.namespace))}
+                                 for kubectl in (world.kubectl, west)]
+        world.check("the pods there have addresses of one family alone, which those here do not have first",
+                    len(elsewhere) == 1 and elsewhere[0] != here[0], (here, elsewhere))
+        to_home, to_west = (f"{in_url(callers.routers[0])}:7444" for callers in (place, network.HOME))
+        known = [gateways_of(world, world.kubectl), gateways_of(world, west, "SWARM_TRAINER_GATEWAY"),
+                 gateways_of(world, west)]
+        world.check("all pods know each gateway by an address of its callers' family",
+                    known == [{to_home}, {to_home}, {to_west}], known)
+        eventually("workers of both clusters to contribute", lambda: there <= contributors(job), 60)
+
+        lost = sorted(there)[0]
+        west.delete("pod", lost, world.namespace, "--grace-period=0", "--force")
+        world.note(f"killed in the other cluster: {lost}")
+        eventually("another worker there to contribute",
+                   lambda: contributors(job) & (workers_there(world, west) - there), 120)
+        world.note("another one contributes there")
+        end_well(world, west, job)
 
 
 class Joiner:
@@ -362,11 +411,7 @@ def machine_joins(world):
         joiners.append(Joiner(world, machine, folder, name, command))
         return joiners[-1]
     try:
-        world.install("--set", "satellites.enabled=true", *GATEWAY)
-        world.give_addresses()
-        # Pods that are made before it is known never learn it.
-        eventually("the operator to know its gateway", lambda: "reach the gateway at 10" in world.kubectl(
-            "logs", "-n", OPERATOR_NAMESPACE, world.leader()), 60)
+        install_with_gateway(world)
         machine = Outsider()
         folder = pathlib.Path(tempfile.mkdtemp(dir=world.cluster.folder))
         job = world.job(steps=1200, replicas=2, workers__machinePools=[{"name": "friends", "maxReplicas": 3}]).submit()

@@ -1,6 +1,7 @@
 """A long-running program of the cluster: this module starts, watches and ends it by its process id."""
 import pathlib
 import signal
+import socket
 import subprocess
 import time
 
@@ -49,6 +50,15 @@ class Daemon:
         if not self.log.exists():
             return ""
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
+
+
+def can_connect(address, port):
+    """Whether somebody listens there."""
+    try:
+        socket.create_connection((address, port), timeout=2).close()
+    except OSError:
+        return False
+    return True
 
 
 def wait_until(condition, seconds, what, watched=None, interval=0.1):

@@ -4,9 +4,12 @@ import dataclasses
 import json
 import pathlib
 import subprocess
+import sys
+import urllib.parse
 
 from cluster import kueue, network
 from cluster.cluster import ON_DEMAND, SPOT, Cluster
+from cluster.daemon import Daemon, can_connect
 
 from .case import Notes, Skip
 from .job import Job
@@ -42,6 +45,7 @@ class World:
         self.old = old          # an earlier one; None: it was not given
         self.data_uri = bucket.upload(reference.data, DATA)
         self.beside = []        # the other clusters that run now
+        self.balancers = []     # what passes connections of one family on to the other, while they run
         self.namespace = ""
         self.notes = Notes()
         self.played = 0
@@ -89,9 +93,9 @@ class World:
     # Another cluster.
 
     @contextlib.contextmanager
-    def west(self):
+    def west(self, place=network.WEST):
         """Another cluster beside this one, with two machines and the case's namespace; yields its kubectl."""
-        with self._other(network.WEST, {"west-od": ON_DEMAND, "west-spot": SPOT}) as kubectl:
+        with self._other(place, {"west-od": ON_DEMAND, "west-spot": SPOT}) as kubectl:
             yield kubectl
 
     @contextlib.contextmanager
@@ -119,6 +123,8 @@ class World:
             if other in self.beside:
                 self.beside.remove(other)
             other.stop()
+            while self.balancers:
+                self.balancers.pop().kill()
 
     @contextlib.contextmanager
     def apart(self):
@@ -205,15 +211,53 @@ class World:
                 node.name_image(image, name)
 
     def give_addresses(self):
-        """Does what the clouds of the clusters do: a Service of type LoadBalancer gets an address, that of a machine."""
+        """Does what the clouds of the clusters do: a Service of type LoadBalancer gets an address, of the family that the pods
+        of other clusters have. It is that of a machine, or that of a balancer before the machine."""
         for cluster in (self.cluster, *self.beside):
-            kubectl, node = Kubectl(cluster.binaries / "kubectl", cluster.kubeconfig), next(iter(cluster.nodes.values()))
+            kubectl = Kubectl(cluster.binaries / "kubectl", cluster.kubeconfig)
             for service in kubectl.list("services"):
                 if service["spec"]["type"] == "LoadBalancer" and not service["status"]["loadBalancer"]:
-                    where = service["metadata"]
+                    where, address = service["metadata"], self._give_address(cluster, service)
                     kubectl.patch("service", where["name"], where["namespace"],
-                                  {"status": {"loadBalancer": {"ingress": [{"ip": node.address}]}}}, "status")
-                    self.note(f"{where['name']} is at {node.address}")
+                                  {"status": {"loadBalancer": {"ingress": [{"ip": address}]}}}, "status")
+                    self.note(f"{where['name']} is at {address}")
+
+    def _give_address(self, cluster, service):
+        machine = next(iter(cluster.nodes.values())).address
+        callers = [other.place for other in (self.cluster, *self.beside) if other is not cluster]
+        if not callers or callers[0].families[0] == cluster.place.families[0]:
+            return machine
+        for port in service["spec"]["ports"]:
+            self._balance(callers[0], port["port"], machine, port["nodePort"])
+        return callers[0].routers[0]
+
+    def _balance(self, callers, port, *target):
+        """Starts a balancer at this port of the address that machines and pods of a place see of the bridge."""
+        address = callers.routers[0]
+        program = pathlib.Path(network.__file__).with_name("balancer.py")
+        balancer = Daemon(f"balancer-{address}-{port}", [sys.executable, program, address, port, *target],
+                          self.cluster.folder / "logs", lambda: can_connect(address, port))
+        self.balancers.append(balancer)
+        balancer.start()
+
+    def name_storage(self):
+        """Lets the pods of all clusters reach the storage by one name, each at an address of its own family. Returns the
+        URL."""
+        storage = urllib.parse.urlsplit(self.bucket.url)
+        for cluster in (self.cluster, *self.beside):
+            address = storage.hostname
+            if cluster.place.families[0] != self.cluster.place.families[0]:
+                self._balance(cluster.place, storage.port, address, storage.port)
+                address = cluster.place.routers[0]
+            where = {"name": "storage", "namespace": self.namespace}
+            ports = [{"name": "s3", "port": storage.port, "protocol": "TCP"}]
+            Kubectl(cluster.binaries / "kubectl", cluster.kubeconfig).apply(
+                {"apiVersion": "v1", "kind": "Service", "metadata": where, "spec": {"clusterIP": "None", "ports": ports}},
+                {"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
+                 "metadata": {**where, "labels": {"kubernetes.io/service-name": "storage"}},
+                 "addressType": "IPv6" if ":" in address else "IPv4", "endpoints": [{"addresses": [address]}],
+                 "ports": ports})
+        return f"http://storage.{self.namespace}.svc:{storage.port}"
 
     def forget_image(self, name):
         """Removes the name of an image from all machines."""
