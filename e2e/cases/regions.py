@@ -310,13 +310,15 @@ def gateways(world):
                 kubectl.delete("pod", pod["metadata"]["name"], OPERATOR_NAMESPACE, "--grace-period=0", "--force")
         world.note("all gateways were killed")
         trains_on(job)
-        eventually("workers there to contribute again", lambda: contributors(job) & workers_there(world, west), 60)
+        # Those that were replaced meanwhile are others.
+        eventually("workers of both clusters to contribute again", lambda: len(now := workers_there(
+            world, west)) == len(there) and now <= contributors(job), 60)
 
         deployment = f"{RELEASE}-swarm-operator-gateway"
         for kubectl in (world.kubectl, west):
             kubectl("scale", "deployment", deployment, "-n", OPERATOR_NAMESPACE, "--replicas=0")
         eventually("the workers there to be out of the sums, as there is no other way",
-                   lambda: not contributors(job) & workers_there(world, west), 60)
+                   lambda: not contributors(job) & (there | workers_there(world, west)), 60)
         world.note("without gateways no worker there contributes")
         trains_on(job)
         for kubectl in (world.kubectl, west):
