@@ -77,7 +77,8 @@ class RunHome final : public Home, public enrol::Desk {
                              .job_uid = options_.job_uid,
                              .job_name = options_.job_name,
                              .trainer = options_.trainer,
-                             .seen_as = caller.address};
+                             .seen_as = caller.address,
+                             .job = options_.job};
   }
 
   Result<enrol::RefreshReply> Refresh(const enrol::Caller& caller,

@@ -31,6 +31,7 @@ class RunHomeTest : public testing::Test {
                              .job_uid = uid,
                              .job_name = "tiny",
                              .trainer = "127.0.0.1:1",
+                             .job = "what the job computes",
                              .validity = std::chrono::hours(1),
                              .address_file = folder_.path() / uid / "address",
                              .revoked_file = folder_.path() / uid / "revoked",
@@ -77,6 +78,7 @@ TEST_F(RunHomeTest, ATokenMakesAMachineAWorkerWhoseNameHomeChooses) {
   EXPECT_EQ(reply->job_uid, "7");
   EXPECT_EQ(reply->job_name, "tiny");
   EXPECT_EQ(reply->trainer, "127.0.0.1:1");
+  EXPECT_EQ(reply->job, "what the job computes");
   const auto facts = identity::ReadCertificate(reply->certificate, "certificate");
   ASSERT_TRUE(facts.ok());
   EXPECT_THAT(facts->uris, ElementsAre(identity::WorkerUri("7", "joined-0")));

@@ -19,6 +19,7 @@ struct HomeOptions {
   std::string job_uid;
   std::string job_name;
   std::string trainer;                 ///< host:port, as others reach it
+  std::string job;                     ///< what api::JobForMachines says; machines are told it
   Duration validity{};                 ///< of the certificates of joined workers
   std::filesystem::path address_file;  ///< gets the address; `swarmctl token` looks for it
   std::filesystem::path revoked_file;  ///< gets the workers that are out, for the job's programs

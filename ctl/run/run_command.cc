@@ -5,6 +5,7 @@
 #include <csignal>
 #include <nlohmann/json.hpp>
 
+#include "api/job_for_machines.h"
 #include "api/manifest.h"
 #include "api/model/layout.h"
 #include "api/prices.h"
@@ -15,6 +16,7 @@
 #include "base/short_time.h"
 #include "base/signals.h"
 #include "ctl/chaos/chaos_driver.h"
+#include "ctl/local_model.h"
 #include "ctl/manifest_file.h"
 #include "ctl/plan/auto_stages.h"
 #include "ctl/run/listen.h"
@@ -91,6 +93,11 @@ Result<RunPlan> PlanForJoiners(const RunOptions& options,
                            std::to_string(plan.workers()) + " workers; give at most all");
   }
   return plan;
+}
+
+// What machines that join are told of the job. The trainer says what is wrong with a model.
+std::string JobForJoiners(api::SwarmJob job) {
+  return ReadKnownModel(&job).empty() ? api::JobForMachines(job) : "";
 }
 
 std::vector<LivingProgram> Living(const std::vector<ObservedProgram>& observed) {
@@ -232,6 +239,7 @@ class Run {
                                                 .job_uid = plan_.job_uid,
                                                 .job_name = job_.name,
                                                 .trainer = trainer_address_,
+                                                .job = JobForJoiners(job_),
                                                 .validity = options_.joined_validity,
                                                 .address_file = plan_.home_file(),
                                                 .revoked_file = plan_.revoked_file(),

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "api/job_for_machines.h"
 #include "api/status_json.h"
 #include "base/identity/authority.h"
 #include "base/identity/trust.h"
@@ -33,6 +34,12 @@ std::string Plain(const std::string& word) {
   std::string plain = word.substr(0, kMost);
   std::ranges::replace_if(plain, [](unsigned char c) { return !std::isgraph(c); }, '?');
   return plain;
+}
+
+/// What machines are told of the job; nothing while the planner has not chosen its stages.
+std::string JobFor(const json& job) {
+  const auto view = objects::ReadJob(job);
+  return view.ok() && view->errors.empty() && !view->open ? api::JobForMachines(view->job) : "";
 }
 
 }  // namespace
@@ -83,7 +90,8 @@ Result<enrol::EnrolReply> Machines::Admit(const enrol::Caller& caller,
                           .job_uid = id.job_uid,
                           .job_name = name.name,
                           .trainer = names::TrainerAddress(name.ns, name.name),
-                          .seen_as = caller.address};
+                          .seen_as = caller.address,
+                          .job = JobFor(**job)};
   reply.trainer_gateway = gateway->second + "/" + reply.trainer.substr(0, reply.trainer.rfind(':'));
   bool used = false;
   const Change change = [&](const objects::JobView& view, api::SwarmJobStatus* status) {

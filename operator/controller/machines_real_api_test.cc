@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "api/job_for_machines.h"
 #include "base/identity/authority.h"
 #include "base/identity/request.h"
 #include "base/identity/trust.h"
@@ -121,6 +122,8 @@ TEST_F(MachinesRealApiTest, AMachineBecomesAWorkerOfTheJob) {
   EXPECT_EQ(joined.worker, "tiny-w" + std::to_string(listed.ordinal));
   EXPECT_LT(listed.ordinal, view.status.nextWorkerOrdinal);
   EXPECT_EQ(listed.token, "ab12");
+  EXPECT_EQ(joined.job, api::JobForMachines(view.job));
+  EXPECT_THAT(joined.job, HasSubstr("hidden_size"));
   EXPECT_EQ(joined.trainer_gateway, "gateway.example:7444/tiny-trainer." + ns_ + ".svc");
   const auto facts = identity::ReadCertificate(joined.certificate, "machine");
   ASSERT_TRUE(facts.ok());

@@ -93,7 +93,8 @@ Result<EnrolReply> Client::Enrol(const EnrolRequest& request) {
                     .seen_as = reply.seen_as(),
                     .authority = reply.authority(),
                     .home_certificate = reply.home_certificate(),
-                    .trainer_gateway = reply.trainer_gateway()};
+                    .trainer_gateway = reply.trainer_gateway(),
+                    .job = reply.job()};
 }
 
 Result<ProveReply> Client::Prove(const ProveRequest& request) {

@@ -39,6 +39,7 @@ std::string ToText(const EnrolReply& reply) {
   answer.set_authority(reply.authority);
   answer.set_home_certificate(reply.home_certificate);
   answer.set_trainer_gateway(reply.trainer_gateway);
+  answer.set_job(reply.job);
   return answer.SerializeAsString();
 }
 

@@ -30,6 +30,7 @@ struct EnrolReply {
   std::string authority = {};         ///< of the job (PEM); empty: that of home
   std::string home_certificate = {};  ///< for calls to home (PEM); empty: `certificate`
   std::string trainer_gateway = {};   ///< HOST:PORT/NAME before the trainer; empty: there is none
+  std::string job = {};  ///< what a worker computes (api/job_for_machines.h); empty: not said
 };
 
 struct RefreshReply {

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/job_for_machines.h"
 #include "base/identity/authority.h"
 #include "base/identity/request.h"
 #include "base/identity/testing/made_authority.h"
@@ -33,8 +34,14 @@ class RecordingDesk final : public Desk {
     last = caller;
     if (request.secret != "sesame") return PermissionDenied("no such token");
     ASSIGN_OR_RETURN(std::string certificate, Sign(request.request));
-    return EnrolReply{"joined-3", certificate, std::chrono::hours(1), "7",
-                      job_name,   "h:1",       caller.address};
+    return EnrolReply{.worker = "joined-3",
+                      .certificate = certificate,
+                      .validity = std::chrono::hours(1),
+                      .job_uid = "7",
+                      .job_name = job_name,
+                      .trainer = "h:1",
+                      .seen_as = caller.address,
+                      .job = job};
   }
   Result<RefreshReply> Refresh(const Caller& caller, const std::string& request) override {
     last = caller;
@@ -60,6 +67,7 @@ class RecordingDesk final : public Desk {
 
   Caller last;
   std::string job_name = "tiny";
+  std::string job;
 
  private:
   Result<std::string> Sign(const std::string& request) const {
@@ -104,6 +112,14 @@ TEST_F(EnrolmentServiceTest, AMachineThatKnowsAFingerprintAndASecretGetsACertifi
   EXPECT_TRUE(identity::CheckPair({reply->certificate, asked_.key}, "its", "key").ok());
   EXPECT_EQ(machine.authority(), authority_.pair().certificate);
   EXPECT_THAT(desk_.last.uris, IsEmpty());
+}
+
+TEST_F(EnrolmentServiceTest, AMachineIsToldTheJobUnlessHomeIsOlderOrHasNone) {
+  EXPECT_EQ(Caller().Enrol({"5f2c", "sesame", asked_.request})->job, "");
+  desk_.job = std::string(api::kJobForMachinesMax, 'x');
+  const auto reply = Caller().Enrol({"5f2c", "sesame", asked_.request});
+  ASSERT_TRUE(reply.ok()) << "the longest has room: " << reply.status().ToString();
+  EXPECT_EQ(reply->job, desk_.job);
 }
 
 TEST_F(EnrolmentServiceTest, AHomeCannotLeadAMachineToAnotherFolder) {
