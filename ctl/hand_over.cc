@@ -3,15 +3,18 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <filesystem>
 #include <system_error>
 
 namespace swarm::ctl {
 
+std::filesystem::path InLib(const std::string& program) {
+  std::error_code unreadable;
+  const auto self = std::filesystem::read_symlink("/proc/self/exe", unreadable);
+  return self.parent_path().parent_path() / "lib" / program;
+}
+
 Status HandOver(const std::string& program, char** argv) {
-  std::error_code error;
-  const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
-  const std::string path = (self.parent_path().parent_path() / "lib" / program).string();
+  const std::string path = InLib(program).string();
   ::execv(path.c_str(), argv);
   const int reason = errno;
   const std::string message =

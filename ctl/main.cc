@@ -195,6 +195,9 @@ CLI::App* AddJoin(CLI::App& app, JoinOptions* options) {
           [options](const double& seconds) { options->patience = FromSeconds(seconds); },
           "Seconds for which it tries to reach home again after a loss (default: 86400)")
       ->check(CLI::Range(1.0, 1e8));
+  command->add_flag_callback(
+      "--no-probe", [options] { options->probe = false; },
+      "Do not measure this machine first, and join even if its memory has no room for a stage");
   command->add_option("--log-level", options->log_level, "Of the worker's log")
       ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error"}));
   command->add_option("--worker-program", options->worker_program,
@@ -540,6 +543,7 @@ int Main(int argc, char** argv) {
   computing.push_back(AddProbe(app, &probe));
   JoinOptions join;
   join.worker_program = run.worker_program;
+  join.compute_program = InLib("swarmctl-compute");
   const CLI::App* join_command = AddJoin(app, &join);
   TokenOptions token;
   JobTokenOptions job_token;

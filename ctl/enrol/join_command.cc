@@ -16,6 +16,7 @@
 #include "ctl/enrol/credentials_folder.h"
 #include "ctl/enrol/home_line.h"
 #include "ctl/enrol/local_address.h"
+#include "ctl/enrol/machine_check.h"
 #include "ctl/enrol/worker_end.h"
 #include "worker/enrol/service/client.h"
 #include "worker/enrol/token.h"
@@ -133,6 +134,7 @@ class Joining {
                   : options_.out;
     credentials_.emplace(folder_ / "tls");
     RETURN_IF_ERROR(credentials_->Create(home.job_authority(), pair));
+    RETURN_IF_ERROR(Check());
     ASSIGN_OR_RETURN(listen_, WhereToListen());
     home.SetIdentity({enrol::ForHome(enrolled_), asked.key});
     line_.emplace(std::move(home));
@@ -153,6 +155,32 @@ class Joining {
         std::this_thread::sleep_for(kTick);
       }
     }
+  }
+
+  /// Whether this machine is one for the job.
+  Status Check() {
+    if (!options_.probe) return Status();
+    ASSIGN_OR_RETURN(const std::vector<std::string> devices, Devices());
+    return CheckMachine({.job = enrolled_.job,
+                         .folder = folder_,
+                         .program = options_.compute_program,
+                         .name = enrolled_.worker,
+                         .region = options_.region,
+                         .device = devices.front(),
+                         .workers = devices.size(),
+                         .threads = ThreadsOfOne(devices.size())},
+                        signals_, [this](const std::string& text) { Say(text); });
+  }
+
+  /// A worker computes on each.
+  Result<std::vector<std::string>> Devices() const {
+    if (options_.devices.empty()) return std::vector{options_.device};
+    return ParseDevices(options_.devices);
+  }
+
+  std::uint64_t ThreadsOfOne(std::uint64_t workers) const {
+    if (options_.threads > 0) return options_.threads;
+    return std::max<std::uint64_t>(1, UsableProcessors() / workers);
   }
 
   /// Where others reach the worker: at the address with which this machine calls home, if home sees
@@ -191,14 +219,9 @@ class Joining {
                       .id = enrolled_.worker,
                       .trainer = enrolled_.trainer,
                       .device = options_.device};
-    std::uint64_t workers = 1;
-    if (!options_.devices.empty()) {
-      ASSIGN_OR_RETURN(flags.devices, ParseDevices(options_.devices));
-      workers = flags.devices.size();
-    }
-    flags.threads = static_cast<int>(
-        options_.threads > 0 ? options_.threads
-                             : std::max<std::uint64_t>(1, UsableProcessors() / workers));
+    ASSIGN_OR_RETURN(const std::vector<std::string> devices, Devices());
+    if (!options_.devices.empty()) flags.devices = devices;
+    flags.threads = static_cast<int>(ThreadsOfOne(devices.size()));
     flags.drain_seconds = static_cast<int>(ToSeconds(options_.drain));
     if (!options_.region.empty()) flags.region = options_.region;
     if (!enrolled_.trainer_gateway.empty()) {

@@ -21,10 +21,12 @@ struct JoinOptions {
   bool dial_only = false;      ///< nobody can dial this machine
   std::string region;          ///< empty: the worker's default
   std::string log_level = "info";
+  bool probe = true;                                  ///< measure this machine first
   Duration drain = std::chrono::seconds(25);          ///< from Ctrl-C to the end of the worker
   Duration home_patience = std::chrono::seconds(30);  ///< for the first answer of home
   Duration patience = std::chrono::hours(24);  ///< for home that answers no more, as its token has
   std::filesystem::path worker_program;
+  std::filesystem::path compute_program;  ///< swarmctl-compute
 };
 
 /// Joins, and works until the job is over, the user interrupts it, or home revokes it. What happens

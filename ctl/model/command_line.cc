@@ -174,6 +174,7 @@ CLI::App* AddProbe(CLI::App& app, ProbeOptions* options) {
   CLI::App* command = app.add_subcommand(
       "probe", "Measure this machine: print it as the fleet of a plan (docs/planner.md)");
   AddManifest(command, &options->manifest, &options->overrides);
+  command->add_option("--out", options->out, "File to write (default: it is printed)");
   command->add_option("--name", options->name, "Of the group (default: the machine's)");
   command->add_option("--scratch", options->scratch,
                       "Folder on the disk for swapped stages, to measure it");

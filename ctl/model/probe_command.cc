@@ -11,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/files.h"
 #include "base/gibibytes.h"
 #include "base/machine_memory.h"
 #include "base/processors.h"
@@ -210,10 +211,15 @@ ExitCode ProbeMachine(const ProbeOptions& options, std::ostream& out, std::ostre
                     std::min(link->upload, link->download) * 8 / kMega);
   }
   const bool has_region = !options.region.empty() || !links.empty();
-  out << "groups:\n  - {name: " << quoted(name) << ", count: 1, "
-      << (has_region ? "region: " + quoted(region) + ", " : "") << fields << "}\n";
-  if (!links.empty()) out << "links:\n" << links;
-  return ExitCode::kOk;
+  std::string fleet = "groups:\n  - {name: " + quoted(name) + ", count: 1, " +
+                      (has_region ? "region: " + quoted(region) + ", " : "") + fields + "}\n";
+  if (!links.empty()) fleet += "links:\n" + links;
+  if (options.out.empty()) {
+    out << fleet;
+    return ExitCode::kOk;
+  }
+  const Status written = WriteFile(options.out, fleet);
+  return written.ok() ? ExitCode::kOk : fail(written);
 }
 
 }  // namespace swarm::ctl

@@ -12,6 +12,7 @@ namespace swarm::ctl {
 struct ProbeOptions {
   std::string manifest;
   std::vector<std::string> overrides;
+  std::string out;     ///< a file to write; empty: the output
   std::string name;    ///< of the group; empty: the machine's
   std::string region;  ///< of the machine; empty: the name, where links are measured
   /// REGION=HOST or REGION=HOST:PORT, of machines that run `iperf3 -s` (MeasureLink).
@@ -23,10 +24,10 @@ struct ProbeOptions {
   double seconds = 3;          ///< of each measurement
 };
 
-/// Prints a fleet of this one machine as YAML (docs/planner.md): its rate on layers of the job's
-/// model, as the planner counts operations; its memory, and how fast the host copies and updates; a
-/// device's memory and the link to it; the rate of the disk; links to others. Nothing else should
-/// run meanwhile.
+/// Prints a fleet of this one machine as YAML, or writes it to a file (docs/planner.md): its rate
+/// on layers of the job's model, as the planner counts operations; its memory, and how fast the
+/// host copies and updates; a device's memory and the link to it; the rate of the disk; links to
+/// others. Nothing else should run meanwhile.
 ExitCode ProbeMachine(const ProbeOptions& options, std::ostream& out, std::ostream& err);
 
 }  // namespace swarm::ctl

@@ -23,6 +23,23 @@ TEST_F(SystemJoinTest, AMachineBringsTheWorkerThatIsMissingAndTheLossesAreThoseO
   EXPECT_THAT(Programs(), IsEmpty());
 }
 
+TEST_F(SystemJoinTest, AMachineSaysWhatItIsAndItsLineOfAFleetIsOneForAPlan) {
+  probes_ = true;
+  StartHome(2);
+  Join("laptop", token_, {"--region", "eu"});
+  EXPECT_EQ(EndOf("swarmctl"), 0) << Output();
+  EXPECT_EQ(EndOf("laptop"), 0) << LogOf("laptop");
+  ExpectReferenceBits();
+  EXPECT_THAT(LogOf("laptop"), HasSubstr("teraflops on layers of the model with 1 thread, "));
+  std::string fleet = Content("laptop/fleet.yaml");
+  EXPECT_THAT(fleet, HasSubstr("name: \"joined-0\", count: 1, region: \"eu\""));
+  fleet.replace(fleet.find("count: 1"), 8, "count: 3");  // as many as the job has workers
+  ASSERT_TRUE(WriteFile(Path("fleet.yaml"), fleet).ok());
+  Launch("plan", {"plan", "-f", Path("laptop/manifest.json"), "--fleet", Path("fleet.yaml")});
+  EXPECT_EQ(EndOf("plan"), 0) << LogOf("plan");
+  EXPECT_THAT(LogOf("plan"), HasSubstr("tokens/s"));
+}
+
 TEST_F(SystemJoinTest, AllWorkersMayBeElsewhere) {
   StartHome(0);
   for (const char* name : {"one", "two", "three"}) Join(name, token_);
@@ -121,6 +138,23 @@ TEST_F(SystemJoinLongTest, ATokenThatIsNotGoodIsRefusedWithTheReasonAndWhatToDo)
   EXPECT_THAT(Noted(), Contains("JoinRefused").Times(4));
   EXPECT_THAT(Output(), HasSubstr("may not join: the token"));
   EndRun();
+}
+
+TEST_F(SystemJoinLongTest, AMachineWithoutRoomForAStageSaysSoAndLeaves) {
+  probes_ = true;
+  job_.spec.model.config.hidden_size = 8192;  // no machine has the memory for 3 x 10^12 parameters
+  job_.spec.model.config.head_dim = 8192 / job_.spec.model.config.num_attention_heads;
+  job_.spec.model.config.intermediate_size = 32768;
+  job_.spec.model.config.num_hidden_layers = 4096;
+  StartHome(0);
+  Join("laptop", token_);
+  EXPECT_EQ(EndOf("laptop"), 2) << LogOf("laptop");
+  EXPECT_THAT(LogOf("laptop"), HasSubstr(" of 3 needs "));
+  EXPECT_THAT(LogOf("laptop"), HasSubstr("it has no room for it"));
+  EXPECT_FALSE(std::filesystem::exists(Path("laptop/tls")));
+  EXPECT_FALSE(std::filesystem::exists(Path("laptop/workers"))) << "nothing was started";
+  Interrupt();
+  EXPECT_EQ(EndOf("swarmctl"), 3) << "there is no checkpoint yet: " << Output();
 }
 
 TEST_F(SystemJoinLongTest, ATokenOfAnEarlierRunIsWorthNothingInTheNext) {
