@@ -11,10 +11,6 @@ namespace {
 /// How many ended pods are kept for their logs: the newest ones.
 constexpr std::size_t kKeptMax = 8;
 
-bool HasEnded(const ObservedPod& pod) {
-  return pod.end || pod.phase == PodPhase::kFailed || pod.phase == PodPhase::kSucceeded;
-}
-
 bool IsWanted(const ObservedPod& pod, Draft* draft) {
   const api::SwarmJobStatus& status = draft->status();
   if (pod.role == PodRole::kWorker) {

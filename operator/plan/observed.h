@@ -91,6 +91,11 @@ struct ObservedPod {
   bool operator==(const ObservedPod&) const = default;
 };
 
+/// Whether its program has, as far as anybody has said.
+inline bool HasEnded(const ObservedPod& pod) {
+  return pod.end || pod.phase == PodPhase::kSucceeded || pod.phase == PodPhase::kFailed;
+}
+
 struct Taint {
   std::string key;
   std::string value;

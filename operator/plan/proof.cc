@@ -9,10 +9,6 @@ std::string In(const std::string& cluster) {
   return cluster.empty() ? "" : " in the cluster " + cluster;
 }
 
-bool ProverHasEnded(const ObservedPod& pod) {
-  return pod.end || pod.phase == PodPhase::kSucceeded || pod.phase == PodPhase::kFailed;
-}
-
 }  // namespace
 
 Result<ObservedPod> FindProver(const ProofAsked& asked, const ProvingJob& job) {
@@ -26,7 +22,7 @@ Result<ObservedPod> FindProver(const ProofAsked& asked, const ProvingJob& job) {
   if (!found->proves_itself) {
     return PermissionDenied("the pod " + asked.worker + " has its certificate from a Secret");
   }
-  if (found->deleted || ProverHasEnded(*found)) {
+  if (found->deleted || HasEnded(*found)) {
     return PermissionDenied("the pod " + asked.worker + " is told to end, or has ended");
   }
   return *found;
