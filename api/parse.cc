@@ -255,6 +255,7 @@ template <typename Archive>
 static void Describe(Archive& a, MachinePool& pool) {
   a.Required("name", pool.name);
   a.Field("maxReplicas", pool.maxReplicas);
+  a.Field("dollarsPerHour", pool.dollarsPerHour);
 }
 
 template <typename Archive>

@@ -13,13 +13,21 @@ double PriceOf(const Pool& pool) { return pool.machine ? pool.machine->dollarsPe
 
 double WorkerPrice(const Spec& spec, const std::string& pool) {
   const auto found = std::ranges::find(spec.workers.pools, pool, &Pool::name);
-  return found != spec.workers.pools.end() ? PriceOf(*found) : 0;
+  if (found != spec.workers.pools.end()) return PriceOf(*found);
+  const auto& others = spec.workers.machinePools;
+  const auto joined = std::ranges::find(others, pool, &MachinePool::name);
+  return joined != others.end() ? joined->dollarsPerHour : 0;
 }
 
 std::optional<DollarRange> WorkerPrices(const Spec& spec) {
   const auto [least, most] = std::ranges::minmax_element(spec.workers.pools, {}, PriceOf);
   if (least == spec.workers.pools.end() || !(PriceOf(*least) > 0)) return std::nullopt;
-  return DollarRange{PriceOf(*least), PriceOf(*most)};
+  DollarRange range{PriceOf(*least), PriceOf(*most)};
+  for (const MachinePool& pool : spec.workers.machinePools) {
+    range.least = std::min(range.least, pool.dollarsPerHour);
+    range.most = std::max(range.most, pool.dollarsPerHour);
+  }
+  return range;
 }
 
 std::optional<DollarRange> Times(const std::optional<DollarRange>& price, double amount) {

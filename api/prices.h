@@ -10,8 +10,8 @@ namespace swarm::api {
 
 inline constexpr double kSecondsPerHour = 3600;
 
-/// Dollars an hour of one worker of this pool; 0: the pool has no price, or the manifest does not
-/// have the pool.
+/// Dollars an hour of one worker of this pool, or of one machine of this pool of machines; 0: the
+/// pool has no price, or the manifest does not have the pool.
 double WorkerPrice(const Spec& spec, const std::string& pool);
 
 /// An amount of dollars of which only bounds may be known.
@@ -21,8 +21,9 @@ struct DollarRange {
   bool operator==(const DollarRange&) const = default;
 };
 
-/// Dollars an hour of one worker whose pool is not known: from the cheapest pool to the dearest.
-/// None: a pool has no price, so nobody knows what the worker costs.
+/// Dollars an hour of one worker whose pool is not known: from the cheapest pool to the dearest,
+/// where a pool of machines without a price costs nothing. None: another pool has no price, so
+/// nobody knows what the worker costs.
 std::optional<DollarRange> WorkerPrices(const Spec& spec);
 
 /// What so much of it costs, such as workers at the price of one. None: it has no price.

@@ -22,6 +22,16 @@ TEST(PricesTest, AWorkerCostsWhatItsPoolSays) {
   EXPECT_EQ(WorkerPrice(spec, "gone"), 0) << "the manifest has it no more";
 }
 
+TEST(PricesTest, AMachineThatJoinsCostsWhatItsPoolSaysOrNothing) {
+  Spec spec = SpecOf({PoolOf("spot", 0.1)});
+  spec.workers.machinePools = {{.name = "rented", .dollarsPerHour = 0.4}, {.name = "friends"}};
+  EXPECT_EQ(WorkerPrice(spec, "rented"), 0.4);
+  EXPECT_EQ(WorkerPrice(spec, "friends"), 0);
+  EXPECT_EQ(WorkerPrices(spec), (DollarRange{0, 0.4}));
+  spec.workers.pools = {{.name = "free"}};
+  EXPECT_EQ(WorkerPrices(spec), std::nullopt);
+}
+
 TEST(PricesTest, AWorkerOfAnyPoolCostsFromTheCheapestToTheDearest) {
   EXPECT_EQ(WorkerPrices(SpecOf({PoolOf("a", 0.5), PoolOf("b", 0.1), PoolOf("c", 0.3)})),
             (DollarRange{0.1, 0.5}));

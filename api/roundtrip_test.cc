@@ -214,7 +214,7 @@ SwarmJob AnyJob() {
   spec.workers = {Number() | 1,       Number() | 1,           Number(),
                   {R"({"spec":{}})"}, {AnyPool(), AnyPool()}, {}};
   if (*rc::gen::arbitrary<bool>())
-    spec.workers.machinePools = {{"friends", Number()}, {"guests", {}}};
+    spec.workers.machinePools = {{"friends", Number(), 0.25}, {"guests", {}}};
   spec.trainer.allowSpot = *rc::gen::arbitrary<bool>();
   spec.trainer.podTemplate.text = *rc::gen::element("", R"({"metadata":{}})");
   spec.preemption = {Number()};

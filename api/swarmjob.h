@@ -398,6 +398,7 @@ struct Pool {
 struct MachinePool {
   std::string name;                          ///< unique within the job
   std::optional<std::uint64_t> maxReplicas;  ///< machines at a time; absent: no limit
+  double dollarsPerHour = 0;                 ///< of one machine
   bool operator==(const MachinePool&) const = default;
 };
 

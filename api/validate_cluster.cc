@@ -139,9 +139,11 @@ void JudgeTemplate(Judge& judge, const std::string& path, const RawJson& raw) {
   }
 }
 
+/// Of any number that describes a machine.
+constexpr double kMostOfMachine = 1e9;
+
 void JudgeMachine(Judge& judge, const std::string& path, const Machine& machine) {
-  constexpr double kMost = 1e9;
-  judge.Positive(path + ".teraflops", machine.teraflops, kMost);
+  judge.Positive(path + ".teraflops", machine.teraflops, kMostOfMachine);
   const std::pair<const char*, double> others[] = {{".memoryGiB", machine.memoryGiB},
                                                    {".deviceMemoryGiB", machine.deviceMemoryGiB},
                                                    {".diskMBps", machine.diskMBps},
@@ -154,7 +156,7 @@ void JudgeMachine(Judge& judge, const std::string& path, const Machine& machine)
                                                    {".dollarsPerHour", machine.dollarsPerHour},
                                                    {".lossesPerHour", machine.lossesPerHour},
                                                    {".returnSeconds", machine.returnSeconds}};
-  for (const auto& [name, value] : others) judge.Range(path + name, value, 0.0, kMost);
+  for (const auto& [name, value] : others) judge.Range(path + name, value, 0.0, kMostOfMachine);
 }
 
 void JudgePoolName(Judge& judge, const std::string& path, const std::string& name,
@@ -220,6 +222,7 @@ void JudgeMachinePools(Judge& judge, const Workers& workers) {
     if (pool.maxReplicas) {
       judge.Range(at + ".maxReplicas", *pool.maxReplicas, std::uint64_t{0}, kReplicasMax);
     }
+    judge.Range(at + ".dollarsPerHour", pool.dollarsPerHour, 0.0, kMostOfMachine);
   }
 }
 

@@ -233,6 +233,8 @@ const std::vector<Wrong> kWrong = {
     {{"workers.pools=[{name: a, maxReplicas: 1}]"}, "spec.workers.pools"},
     {{"workers.pools=[{name: a}, {name: a}]"}, "spec.workers.pools[1].name"},
     {{"workers.pools=[{name: A}]"}, "spec.workers.pools[0].name"},
+    {{"workers.machinePools=[{name: a, dollarsPerHour: -1}]"},
+     "spec.workers.machinePools[0].dollarsPerHour"},
     {{"workers.pools=[{name: a, cluster: B.example}]"}, "spec.workers.pools[0].cluster"},
     {{"workers.pools=[{name: a, maxReplicas: 1e6}]"}, "spec.workers.pools[0].maxReplicas"},
     {{"workers.pools=[{name: a, pendingSeconds: 0}]"}, "spec.workers.pools[0].pendingSeconds"},

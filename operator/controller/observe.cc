@@ -119,7 +119,7 @@ plan::Observed Observe(const objects::JobView& view, const Snapshot& snapshot,
   for (const auto& [key, creation] : memory->creations) observed.creations.push_back(creation);
   observed.unseen =
       memory->reservations.Look(view.status, observed.pods, observed.creations, observed.now);
-  observed.tenures = memory->tenures.Look(observed.pods, observed.now);
+  observed.tenures = memory->tenures.Look(observed);
   plan::AddUnseenPods(&observed);
   observed.refusal = memory->refusal;
   observed.moved = memory->moved;

@@ -1,7 +1,8 @@
 // What the workers of a job cost, by the prices of their pools. Pure.
 //
-// A worker costs machine.dollarsPerHour of its pool while its pod holds a machine (tenures.h). The
-// trainer has no pool, so it has no price. Nor has the traffic between regions.
+// A worker costs machine.dollarsPerHour of its pool while its pod holds a machine, and a machine
+// that has joined dollarsPerHour of its pool while it takes part (tenures.h). The trainer has no
+// pool, so it has no price. Nor has the traffic between regions.
 //
 // Each count covers the time from the count before, whose end the status names, to now. So no
 // moment counts twice, whoever counts, and the sum never falls. A count holds once its status is

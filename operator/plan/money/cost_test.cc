@@ -134,6 +134,81 @@ TEST(CostTest, CountingWritesTheStatusOnceAMinute) {
   EXPECT_EQ(writes, 10);
 }
 
+/// The machine `ordinal` has joined the pool "rented", at a dollar a second.
+void Join(std::uint64_t ordinal, FakeCluster* cluster) {
+  cluster->spec().workers.machinePools = {{.name = "rented", .dollarsPerHour = kDollarASecond}};
+  api::SwarmJobStatus& status = cluster->job.status;
+  status.nextWorkerOrdinal = std::max(status.nextWorkerOrdinal, ordinal + 1);
+  status.machines.push_back({ordinal, "rented", "ab12", cluster->now + std::chrono::hours(1)});
+  cluster->joined.insert("job-w" + std::to_string(ordinal) + "-0");  // of a machine with devices
+}
+
+/// A job whose pods cost nothing.
+FakeCluster UnpricedCluster() {
+  FakeCluster cluster;
+  cluster.Act(cluster.leader);
+  cluster.RunPods();
+  cluster.Act(cluster.leader);
+  return cluster;
+}
+
+TEST(CostTest, AMachineThatJoinsCostsItsPoolsPriceWhileTheTrainerListsIt) {
+  FakeCluster cluster = UnpricedCluster();
+  cluster.Advance(1000);
+  Join(20, &cluster);
+  Dollars(cluster);
+  cluster.Advance(10);
+  EXPECT_EQ(Dollars(cluster), 10);
+  cluster.Act(cluster.leader);
+  EXPECT_EQ(cluster.status().cost.dollarsPerHour, kDollarASecond);
+  cluster.Advance(5);
+  cluster.joined.clear();  // it keeps its place, and costs nothing any more
+  EXPECT_EQ(Dollars(cluster), 15);
+  cluster.Advance(1000);
+  cluster.Act(cluster.leader);
+  EXPECT_EQ(cluster.status().cost.dollars, 15);
+  EXPECT_EQ(cluster.status().cost.dollarsPerHour, 0);
+}
+
+TEST(CostTest, WhileTheTrainerIsSilentAMachineThatWasAtWorkIsTakenForOne) {
+  FakeCluster cluster = UnpricedCluster();
+  Join(20, &cluster);
+  Dollars(cluster);
+  cluster.trainer_speaks = false;
+  cluster.Advance(60);
+  EXPECT_EQ(Dollars(cluster), 60);
+  cluster.trainer_speaks = true;
+  cluster.joined.clear();  // a break in its connection
+  cluster.Advance(10);
+  EXPECT_EQ(Dollars(cluster), 70);
+  cluster.joined.insert("job-w20");
+  cluster.Advance(10);
+  EXPECT_EQ(Dollars(cluster), 80) << "no moment counts twice";
+}
+
+TEST(CostTest, AMachineCostsNothingAnyMoreOnceTheTrainerHasEnded) {
+  FakeCluster cluster = UnpricedCluster();
+  Join(20, &cluster);
+  Dollars(cluster);
+  cluster.spec().suspend = true;  // the machine does not know it, and keeps its place
+  cluster.Live(300);
+  ASSERT_EQ(cluster.status().state, api::JobState::kSuspended);
+  const double spent = Dollars(cluster);
+  cluster.Advance(1000);
+  EXPECT_EQ(Dollars(cluster), spent);
+}
+
+TEST(CostTest, AnOperatorThatStartsAnewCountsMachinesOnFromTheStatus) {
+  FakeCluster cluster = UnpricedCluster();
+  Join(20, &cluster);
+  Dollars(cluster);
+  cluster.Advance(10);
+  cluster.Act(cluster.leader);
+  cluster.Advance(30);
+  Leader next{.term = 2};
+  EXPECT_EQ(Decide(cluster.Observe(next)).status.cost.dollars, 40);
+}
+
 TEST(CostTest, APoolWithoutAPriceCostsNothing) {
   FakeCluster cluster;
   cluster.Live(600);

@@ -71,6 +71,7 @@ std::optional<TrainerView> FakeCluster::View() const {
   for (std::uint64_t s = 0; s < job.job->spec.pipeline.stages; ++s) {
     status.stages.push_back({.stage = protocol::StageIndex(s), .workers = {}});
   }
+  for (const std::string& id : joined) status.spares.emplace_back(id);
   for (const auto& [name, pod] : pods) {
     if (pod.role != PodRole::kWorker || handed_over.contains(name)) continue;
     for (const std::string& id : IdsOf(pod)) {
@@ -124,7 +125,7 @@ Observed FakeCluster::Reconsider(Observed seen, Leader& by) const {
   seen.now = now;
   seen.creations = by.creations;
   seen.unseen = by.reservations.Look(seen.job.status, seen.pods, seen.creations, now);
-  seen.tenures = by.tenures.Look(seen.pods, now);
+  seen.tenures = by.tenures.Look(seen);
   AddUnseenPods(&seen);
   return seen;
 }

@@ -57,6 +57,7 @@ class FakeCluster {
   ContainerEnd black_hole_ends{.exit_code = 1, .reason = "Error"};
   std::set<std::string> not_there;    ///< pods whose workers the trainer dropped
   std::set<std::string> handed_over;  ///< pods whose workers left it in order
+  std::set<std::string> joined;       ///< workers of machines without pods that the trainer lists
   /// Clusters that have been away since the operator began, so it has never seen their pods.
   std::set<std::string> never_seen;
   Leader leader;
