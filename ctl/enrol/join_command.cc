@@ -162,6 +162,7 @@ class Joining {
     if (!options_.probe) return Status();
     ASSIGN_OR_RETURN(const std::vector<std::string> devices, Devices());
     return CheckMachine({.job = enrolled_.job,
+                         .home = token_.address,
                          .folder = folder_,
                          .program = options_.compute_program,
                          .name = enrolled_.worker,

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <sstream>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "base/gibibytes.h"
 #include "base/machine_memory.h"
 #include "base/short_time.h"
+#include "ctl/enrol/local_address.h"
 #include "ctl/enrol/room.h"
 #include "ctl/format.h"
 #include "ctl/local_model.h"
@@ -111,7 +113,11 @@ std::string TextOf(const planner::Machines& machine, const MachineCheck& check) 
            " teraflops on layers of the model, " + GibibytesText(machine.device_bytes) +
            " free on " + check.device;
   }
-  return text + ", " + GibibytesText(machine.memory_bytes) + " of memory";
+  text += ", " + GibibytesText(machine.memory_bytes) + " of memory";
+  if (const std::optional<Duration> trip = RoundTripTo(check.home)) {
+    text += ", " + Format("%.3g", ToSeconds(*trip) * 1e3) + " ms from home and back";
+  }
+  return text;
 }
 
 }  // namespace

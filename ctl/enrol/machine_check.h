@@ -13,6 +13,7 @@ namespace swarm::ctl {
 
 struct MachineCheck {
   std::string job;                ///< as home tells it (api/job_for_machines.h); empty: not told
+  std::string home;               ///< its address
   std::filesystem::path folder;   ///< of the join
   std::filesystem::path program;  ///< swarmctl-compute
   std::string name;               ///< of the machine in a fleet

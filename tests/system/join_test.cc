@@ -31,6 +31,7 @@ TEST_F(SystemJoinTest, AMachineSaysWhatItIsAndItsLineOfAFleetIsOneForAPlan) {
   EXPECT_EQ(EndOf("laptop"), 0) << LogOf("laptop");
   ExpectReferenceBits();
   EXPECT_THAT(LogOf("laptop"), HasSubstr("teraflops on layers of the model with 1 thread, "));
+  EXPECT_THAT(LogOf("laptop"), HasSubstr(" ms from home and back; "));
   std::string fleet = Content("laptop/fleet.yaml");
   EXPECT_THAT(fleet, HasSubstr("name: \"joined-0\", count: 1, region: \"eu\""));
   fleet.replace(fleet.find("count: 1"), 8, "count: 3");  // as many as the job has workers
