@@ -35,10 +35,25 @@ TEST(RosterTest, OfTwoNeighboursOneDialsAndWhoeverHasNoAddressDoes) {
     EXPECT_TRUE(IsDialler(a, b));
     EXPECT_FALSE(IsDialler(b, a));
   }
-  a.addresses = {{"cluster", "host:1", ""}};
-  b.addresses = {};
-  EXPECT_FALSE(IsDialler(a, b));
-  EXPECT_TRUE(IsDialler(b, a));
+  const std::vector<Address> relay{{kRelayScope, "", ""}};
+  for (const auto& only_dials : {std::vector<Address>(), relay}) {
+    a.addresses = {{"cluster", "host:1", ""}};
+    b.addresses = only_dials;
+    EXPECT_FALSE(IsDialler(a, b));
+    EXPECT_TRUE(IsDialler(b, a));
+  }
+  a.addresses = b.addresses = relay;
+  EXPECT_TRUE(IsDialler(a, b));
+  EXPECT_FALSE(IsDialler(b, a));
+}
+
+TEST(RosterTest, WhoHasTheAddressOfTheRelayAloneIsReachedThroughIt) {
+  Member a = MemberOf("a");
+  EXPECT_FALSE(IsRelayed(a)) << "nobody reaches it but those that it dials";
+  a.addresses = {{kRelayScope, "", ""}};
+  EXPECT_TRUE(IsRelayed(a));
+  a.addresses.push_back({"cluster", "host:1", ""});
+  EXPECT_FALSE(IsRelayed(a));
 }
 
 TEST(RosterTest, AWorkerOfAnotherClusterIsTriedByItsGatewayFirst) {
