@@ -11,9 +11,7 @@ bool CanBeDialled(const Member& member) {
                              [](const Address& address) { return address.scope != kRelayScope; });
 }
 
-bool IsRelayed(const Member& member) {
-  return !CanBeDialled(member) && !member.addresses.empty();
-}
+bool IsRelayed(const Member& member) { return !CanBeDialled(member) && !member.addresses.empty(); }
 
 bool IsDialler(const Member& self, const Member& peer) {
   const bool is_called = CanBeDialled(self);
