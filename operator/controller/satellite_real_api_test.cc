@@ -227,7 +227,7 @@ TEST_F(SatelliteRealApiTest, AClusterThatIsAwayIsToldAndSoIsItsReturn) {
     return Connected() == "False: ClusterAway";
   })) << Connected();
   EXPECT_EQ(Ready(), "home 0/2, west 2/2 (away)");
-  EXPECT_TRUE(NotedAsConnected()) << "home has just begun, and the satellite may be coming";
+  EXPECT_FALSE(NotedAsConnected()) << "this home has seen it go";
   StartSatellite("");
   EXPECT_TRUE(Await([&] {
     controller_->LookAtClusters();
@@ -257,9 +257,11 @@ TEST_F(SatelliteRealApiTest, AnOperatorThatTakesOverWithoutTheOtherClusterGoesOn
   ASSERT_TRUE(Await([&] { return There().size() == 2 && Here().size() == 3; }));
   const std::set<std::string> there = There();
   ASSERT_TRUE(Await([&] { return Ready() == "home 0/2, west 0/2"; })) << Ready();
+  EXPECT_TRUE(NotedAsConnected());
   StopSatellite();
   StopHome();
   StartHome(2);
+  EXPECT_TRUE(NotedAsConnected()) << "home has just begun, and the satellite may be coming";
   const std::string lost = *std::next(Here().begin());
   ASSERT_TRUE(client_->Delete(Pods(), {ns_, lost}, {.grace_seconds = 0}).ok());
   ASSERT_TRUE(Await([&] { return Here().contains("tiny-w4"); })) << "home replaces its own";
