@@ -98,10 +98,9 @@ class GrpcEndpoint::Core final : public StreamOwner,
 
   Status ListenAtRelay() {
     if (!options_.relay) return Status();
-    // Each call takes the next of the relay's addresses, and has a connection of its own.
-    auto make_channel = [this, calls = std::make_shared<std::size_t>(0)] {
+    auto make_channel = [this](std::size_t way) {
       const std::vector<protocol::Address>& all = options_.relay->addresses;
-      return MakeChannel(options_.relay->id, all[(*calls)++ % all.size()], Lane::kData);
+      return MakeChannel(options_.relay->id, all[way % all.size()], Lane::kData);
     };
     tunnels_ = std::make_unique<Tunnels>(
         Tunnels::Options{options_.job, options_.self, std::move(make_channel)});

@@ -137,6 +137,19 @@ TEST_F(RelayTest, WhatTwoWorkersSayIsSealedAndOnlyTheOneThatIsCalledMayAnswer) {
   EXPECT_EQ(heard.EventCount("up bob"), 0);
 }
 
+TEST_F(RelayTest, OfSeveralWaysToTheRelayTheOneThatLeadsThereServes) {
+  Recorder ann_heard, bob_heard;
+  const auto make = [this](const WorkerId& self, Recorder* heard) {
+    GrpcOptions options = OptionsOf(self);
+    options.relay = RelayAt{kTrainer, {{"cluster", "127.0.0.1:1", ""}, trainer_->addresses()[0]}};
+    return std::move(GrpcEndpoint::Create(options, heard)).value();
+  };
+  const auto ann = make(kAnn, &ann_heard), bob = make(kBob, &bob_heard);
+  ann->Connect(kBob, bob->addresses());
+  EXPECT_TRUE(ann_heard.WaitForEvent("up bob"));
+  EXPECT_TRUE(bob_heard.WaitForEvent("up ann"));
+}
+
 TEST_F(RelayTest, TheNextRelayServesThoseOfTheLast) {
   Recorder ann_heard, bob_heard;
   const auto ann = Make(kAnn, &ann_heard), bob = Make(kBob, &bob_heard);

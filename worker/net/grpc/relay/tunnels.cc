@@ -36,6 +36,8 @@ using WorkGuard = asio::executor_work_guard<asio::io_context::executor_type>;
 
 constexpr Duration kRetryMin = std::chrono::milliseconds(50);
 constexpr Duration kRetryMax = std::chrono::seconds(3);
+/// For a connection to the relay.
+constexpr Duration kConnectLimit = std::chrono::seconds(5);
 
 Local::endpoint SocketAt(const std::string& name) { return std::string(1, '\0') + name; }
 std::string AddressAt(const std::string& name) { return "unix-abstract:" + name; }
@@ -52,6 +54,7 @@ class Tunnel final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::Byte
                      public std::enable_shared_from_this<Tunnel> {
  public:
   struct Events {
+    std::function<void()> on_connected;      ///< it has been connected for a while
     std::function<void(Tunnel*)> on_called;  ///< the first bytes of a caller have come
     std::function<void(Tunnel*, const Status& why)> on_ended;  ///< the last event
   };
@@ -62,7 +65,8 @@ class Tunnel final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::Byte
         events_(std::move(events)),
         channel_(std::move(channel)),
         stub_(channel_),
-        socket_(io) {}
+        socket_(io),
+        connecting_(io) {}
 
   /// Calls the worker that `hello` names for the other end of `socket`.
   void Call(const RelayHello& hello, Local::socket socket) {
@@ -81,6 +85,7 @@ class Tunnel final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::Byte
     if (std::exchange(closed_, true)) return;
     Error ignored;
     socket_.close(ignored);
+    connecting_.cancel();
     context_.TryCancel();
     RemoveHold();
   }
@@ -94,6 +99,12 @@ class Tunnel final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::Byte
     StartCall();
     const std::string text = EncodeRelayHello(hello);
     Send(grpc::Slice(text));
+    connecting_.expires_after(kConnectLimit);
+    connecting_.async_wait([this, self = shared_from_this()](const Error&) {
+      if (closed_) return;
+      if (channel_->GetState(/*try_to_connect=*/false) != GRPC_CHANNEL_READY) return Close();
+      if (events_.on_connected) events_.on_connected();
+    });
   }
 
   // Reactions.
@@ -170,6 +181,7 @@ class Tunnel final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::Byte
   grpc::ClientContext context_;
   std::shared_ptr<Tunnel> self_;  // until the end of the call
   Local::socket socket_;
+  asio::steady_timer connecting_;
   std::optional<Local::endpoint> server_;  // of a tunnel that waits
   grpc::ByteBuffer came_, goes_;
   std::array<char, kRelayedBytesMax> chunk_{};
@@ -235,7 +247,8 @@ class Tunnels::Core {
     if (closed_) return;
     door->acceptor.async_accept([this, peer, door](const Error& error, Local::socket socket) {
       if (error || closed_) return;
-      Make({.on_called = {},
+      Make({.on_connected = {},
+            .on_called = {},
             .on_ended = [this](Tunnel* tunnel, const Status&) { tunnels_.erase(tunnel); }})
           ->Call({options_.job, options_.self, peer}, std::move(socket));
       Accept(peer, door);
@@ -244,7 +257,8 @@ class Tunnels::Core {
 
   void Wait() {
     if (closed_) return;
-    waiting_ = Make({.on_called =
+    waiting_ = Make({.on_connected = [this] { failures_ = 0; },
+                     .on_called =
                          [this](Tunnel*) {
                            failures_ = 0;
                            waiting_ = nullptr;
@@ -261,7 +275,9 @@ class Tunnels::Core {
   void WaitAgain(const Status& why) {
     waiting_ = nullptr;
     if (closed_) return;
-    if (++failures_ == 2) {
+    // The relay may have begun anew, where it was: at first the same way is tried again.
+    if (++failures_ > 1) ++way_;
+    if (failures_ == 2) {
       LOG_WARN("cannot wait for calls at the relay: {}; trying again", why.message());
     }
     retry_.expires_after(std::min(kRetryMax, kRetryMin * (1 << std::min(failures_, 10))));
@@ -271,7 +287,8 @@ class Tunnels::Core {
   }
 
   Tunnel* Make(Tunnel::Events events) {
-    const auto tunnel = std::make_shared<Tunnel>(io_, options_.make_channel(), std::move(events));
+    const auto tunnel =
+        std::make_shared<Tunnel>(io_, options_.make_channel(way_), std::move(events));
     tunnels_[tunnel.get()] = tunnel;
     return tunnel.get();
   }
@@ -298,6 +315,7 @@ class Tunnels::Core {
   std::map<Tunnel*, std::shared_ptr<Tunnel>> tunnels_;
   Tunnel* waiting_ = nullptr;
   int failures_ = 0;  // to wait, in a row
+  std::size_t way_ = 0;
   bool closed_ = false;
   std::thread thread_;
 };

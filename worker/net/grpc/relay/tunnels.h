@@ -23,8 +23,9 @@ class Tunnels {
   struct Options {
     std::string job;  ///< UID
     WorkerId self;
-    /// Makes a channel to the relay that shares its connection with no other.
-    std::function<std::shared_ptr<grpc::Channel>()> make_channel;
+    /// Makes a channel to the relay that shares its connection with no other, by one of the ways
+    /// that lead there: these are tried in turns, from 0 on, until one does.
+    std::function<std::shared_ptr<grpc::Channel>(std::size_t way)> make_channel;
   };
   explicit Tunnels(Options options);
   /// Ends all connections, and waits for it.
