@@ -49,6 +49,13 @@ class JoinStory : public SystemTest {
   /// The exit code of a command that was launched; -1: a signal ended it, or it did not end.
   virtual int EndOf(const std::string& name) { return EndIn(processes_, name); }
 
+  /// The run and these joins succeed, with the losses and weights of one process.
+  void ExpectAllSucceed(const std::vector<std::string>& joined) {
+    EXPECT_EQ(EndOf("swarmctl"), 0) << Output();
+    for (const std::string& name : joined) EXPECT_EQ(EndOf(name), 0) << LogOf(name);
+    ExpectReferenceBits();
+  }
+
   /// Runs `swarmctl token`. Returns what it prints.
   std::string Token(std::vector<std::string> arguments, int expected_code = 0) {
     const std::string name = "token-" + std::to_string(++commands_);
