@@ -106,12 +106,12 @@ Result<planner::Machines> ReadProbe(const std::filesystem::path& fleet) {
 std::string TextOf(const planner::Machines& machine, const MachineCheck& check) {
   constexpr double kTera = 1e12;
   std::string text = "this machine: " + Format("%.3g", machine.flops / kTera) +
-                     " teraflops on layers of the model with " + std::to_string(check.threads) +
-                     (check.threads == 1 ? " thread" : " threads");
+                     " teraflops on layers of the model";
   if (machine.device_bytes > 0) {
-    text = "this machine: " + Format("%.3g", machine.flops / kTera) +
-           " teraflops on layers of the model, " + GibibytesText(machine.device_bytes) +
-           " free on " + check.device;
+    text += ", " + GibibytesText(machine.device_bytes) + " free on " + check.device;
+  } else {
+    text +=
+        " with " + std::to_string(check.threads) + (check.threads == 1 ? " thread" : " threads");
   }
   text += ", " + GibibytesText(machine.memory_bytes) + " of memory";
   if (const std::optional<Duration> trip = RoundTripTo(check.home)) {

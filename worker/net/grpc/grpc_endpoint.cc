@@ -116,7 +116,7 @@ class GrpcEndpoint::Core final : public StreamOwner,
           if (protocol::IsOnlooker(hello.id) || hello.id == options_.self) {
             return PermissionDenied(hello.id.value + " is no worker");
           }
-          if (hello.job != options_.job) return PermissionDenied("of job \"" + hello.job + "\"");
+          RETURN_IF_ERROR(CheckJob(hello.id, hello.job, options_.job));
           return CheckCaller(uris, hello.id);
         });
   }

@@ -31,6 +31,11 @@ Result<StreamHello> DecodeHello(std::span<const std::byte> bytes) {
                      wire.connection()};
 }
 
+Status CheckJob(const WorkerId& id, const std::string& theirs, const std::string& ours) {
+  if (theirs == ours) return Status();
+  return PermissionDenied(id.value + " belongs to job \"" + theirs + "\", not to \"" + ours + "\"");
+}
+
 Status CheckHello(const StreamHello& theirs, const std::string& job) {
   if (theirs.version_max < kTransportVersionMin || theirs.version_min > kTransportVersionMax) {
     return FailedPrecondition(
@@ -39,11 +44,7 @@ Status CheckHello(const StreamHello& theirs, const std::string& job) {
         std::to_string(kTransportVersionMin) + " to " + std::to_string(kTransportVersionMax) +
         "; run equal releases");
   }
-  if (theirs.job != job) {
-    return PermissionDenied(theirs.id.value + " belongs to job \"" + theirs.job + "\", not to \"" +
-                            job + "\"");
-  }
-  return Status();
+  return CheckJob(theirs.id, theirs.job, job);
 }
 
 }  // namespace swarm::net

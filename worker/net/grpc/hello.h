@@ -32,6 +32,10 @@ std::string EncodeHello(const StreamHello& hello);
 /// Errors: kDataLoss. Total.
 Result<StreamHello> DecodeHello(std::span<const std::byte> bytes);
 
+/// Whether `id`, who says that it belongs to `theirs`, is of the job `ours`.
+/// Errors: kPermissionDenied.
+Status CheckJob(const WorkerId& id, const std::string& theirs, const std::string& ours);
+
 /// Whether a program of `job` that speaks our versions can talk to the sender of `theirs`.
 /// Errors: kFailedPrecondition (no common version), kPermissionDenied (another job).
 Status CheckHello(const StreamHello& theirs, const std::string& job);

@@ -133,8 +133,8 @@ Status Relay::Calls::TakeHello(Call* call) {
 }
 
 void Relay::Calls::Match(Call* call) {
-  const bool waits = call->hello->to.empty();
-  const WorkerId& called = waits ? call->hello->id : call->hello->to;
+  const bool waits = call->hello->waits();
+  const WorkerId& called = call->hello->called();
   Queues& others = waits ? early_ : waiting_;
   if (const auto found = others.find(called); found != others.end()) {
     // Of calls that wait, the latest is the likeliest to have a worker at its other end.
@@ -177,9 +177,9 @@ void Relay::Calls::OnDone(Call* call) {
 
 void Relay::Calls::Forget(Call* call) {
   if (!call->hello) return;
-  const bool waits = call->hello->to.empty();
+  const bool waits = call->hello->waits();
   Queues& queues = waits ? waiting_ : early_;
-  const auto queue = queues.find(waits ? call->hello->id : call->hello->to);
+  const auto queue = queues.find(call->hello->called());
   if (queue == queues.end()) return;
   const std::size_t gone = std::erase(queue->second, call);
   if (!waits) early_count_ -= gone;

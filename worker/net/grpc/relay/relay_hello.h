@@ -19,6 +19,9 @@ struct RelayHello {
   std::string job;
   WorkerId id;
   WorkerId to;  ///< empty: the caller waits to be called
+  bool waits() const { return to.empty(); }
+  /// The worker that is called, or waits to be.
+  const WorkerId& called() const { return waits() ? id : to; }
 };
 
 std::string EncodeRelayHello(const RelayHello& hello);

@@ -16,7 +16,6 @@
 #include <mutex>
 #include <optional>
 #include <random>
-#include <set>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -54,8 +53,8 @@ class Tunnel final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::Byte
                      public std::enable_shared_from_this<Tunnel> {
  public:
   struct Events {
-    std::function<void()> on_connected;      ///< it has been connected for a while
-    std::function<void(Tunnel*)> on_called;  ///< the first bytes of a caller have come
+    std::function<void()> on_connected;  ///< it has been connected for a while
+    std::function<void()> on_called;     ///< the first bytes of a caller have come
     std::function<void(Tunnel*, const Status& why)> on_ended;  ///< the last event
   };
 
@@ -129,7 +128,7 @@ class Tunnel final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::Byte
     if (closed_) return;
     if (!ok) return Close();  // all that came before is in the socket
     if (connected_) return WriteSocket();
-    events_.on_called(this);
+    events_.on_called();
     socket_.async_connect(*server_, [this, self = shared_from_this()](const Error& error) {
       if (closed_) return;
       if (error) return Close();
@@ -259,7 +258,7 @@ class Tunnels::Core {
     if (closed_) return;
     waiting_ = Make({.on_connected = [this] { failures_ = 0; },
                      .on_called =
-                         [this](Tunnel*) {
+                         [this] {
                            failures_ = 0;
                            waiting_ = nullptr;
                            Wait();
