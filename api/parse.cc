@@ -259,6 +259,12 @@ static void Describe(Archive& a, MachinePool& pool) {
 }
 
 template <typename Archive>
+static void Describe(Archive& a, TrafficPrice& price) {
+  a.Required("between", price.between);
+  a.Required("dollarsPerGB", price.dollarsPerGB);
+}
+
+template <typename Archive>
 static void Describe(Archive& a, Workers& workers) {
   a.Field("replicas", workers.replicas);
   a.Field("minReplicas", workers.minReplicas);
@@ -266,6 +272,7 @@ static void Describe(Archive& a, Workers& workers) {
   a.Field("template", workers.podTemplate);
   a.Field("pools", workers.pools);
   a.Field("machinePools", workers.machinePools);
+  a.Field("traffic", workers.traffic);
 }
 
 template <typename Archive>

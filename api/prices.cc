@@ -19,6 +19,23 @@ double WorkerPrice(const Spec& spec, const std::string& pool) {
   return joined != others.end() ? joined->dollarsPerHour : 0;
 }
 
+bool NamesPair(std::string_view first, std::string_view second, std::string_view a,
+               std::string_view b) {
+  const auto fits = [](std::string_view pattern, std::string_view name) {
+    return pattern == "*" || pattern == name;
+  };
+  return (fits(first, a) && fits(second, b)) || (fits(second, a) && fits(first, b));
+}
+
+double TrafficDollarsPerByte(const Spec& spec, std::string_view a, std::string_view b) {
+  constexpr double kGiga = 1e9;
+  double price = 0;
+  for (const TrafficPrice& each : spec.workers.traffic) {
+    if (NamesPair(each.between[0], each.between[1], a, b)) price = each.dollarsPerGB / kGiga;
+  }
+  return price;
+}
+
 std::optional<DollarRange> WorkerPrices(const Spec& spec) {
   const auto [least, most] = std::ranges::minmax_element(spec.workers.pools, {}, PriceOf);
   if (least == spec.workers.pools.end() || !(PriceOf(*least) > 0)) return std::nullopt;

@@ -1,9 +1,12 @@
-// What workers cost, by the prices of their pools (machine.dollarsPerHour). Pure.
+// What workers cost, by the prices of their pools (machine.dollarsPerHour), and the bytes that they
+// exchange (workers.traffic). Pure.
 #pragma once
 
 #include <optional>
 #include <string>
+#include <string_view>
 
+#include "api/status.h"
 #include "api/swarmjob.h"
 
 namespace swarm::api {
@@ -13,6 +16,18 @@ inline constexpr double kSecondsPerHour = 3600;
 /// Dollars an hour of one worker of this pool, or of one machine of this pool of machines; 0: the
 /// pool has no price, or the manifest does not have the pool.
 double WorkerPrice(const Spec& spec, const std::string& pool);
+
+/// Whether a pair of regions, "*" for any, names the regions `a` and `b`, in either order.
+bool NamesPair(std::string_view first, std::string_view second, std::string_view a,
+               std::string_view b);
+
+/// Dollars a byte between workers of two regions, in either direction.
+double TrafficDollarsPerByte(const Spec& spec, std::string_view a, std::string_view b);
+
+/// Of machines and traffic.
+inline double DollarsPerHour(const CostStatus& cost) {
+  return cost.dollarsPerHour + cost.trafficDollarsPerHour;
+}
 
 /// An amount of dollars of which only bounds may be known.
 struct DollarRange {

@@ -44,6 +44,15 @@ TEST(PricesTest, NobodyKnowsThePriceWhereAPoolHasNone) {
   EXPECT_EQ(Times(WorkerPrices(Spec()), 4), std::nullopt);
 }
 
+TEST(PricesTest, OfThePricesOfAPairOfRegionsTheLastCounts) {
+  Spec spec;
+  EXPECT_EQ(TrafficDollarsPerByte(spec, "eu", "us"), 0);
+  spec.workers.traffic = {{{"*", "*"}, 20}, {{"eu", "us"}, 80}, {{"asia", "*"}, 100}};
+  EXPECT_DOUBLE_EQ(TrafficDollarsPerByte(spec, "us", "eu"), 80e-9) << "in either direction";
+  EXPECT_DOUBLE_EQ(TrafficDollarsPerByte(spec, "eu", "asia"), 100e-9);
+  EXPECT_DOUBLE_EQ(TrafficDollarsPerByte(spec, "eu", "south"), 20e-9);
+}
+
 TEST(PricesTest, SeveralWorkersCostSeveralTimesAsMuch) {
   const auto four = Times(DollarRange{0.25, 0.5}, 4);
   ASSERT_TRUE(four.has_value());

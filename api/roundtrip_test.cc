@@ -215,6 +215,7 @@ SwarmJob AnyJob() {
                   {R"({"spec":{}})"}, {AnyPool(), AnyPool()}, {}};
   if (*rc::gen::arbitrary<bool>())
     spec.workers.machinePools = {{"friends", Number(), 0.25}, {"guests", {}}};
+  spec.workers.traffic = {{{"eu", "*"}, FiniteDouble()}};
   spec.trainer.allowSpot = *rc::gen::arbitrary<bool>();
   spec.trainer.podTemplate.text = *rc::gen::element("", R"({"metadata":{}})");
   spec.preemption = {Number()};

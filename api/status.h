@@ -125,18 +125,30 @@ struct ProgressStatus {
   bool operator==(const ProgressStatus&) const = default;
 };
 
-/// What the job's workers cost, by the prices of their pools (plan/money/cost.h has which moments
-/// count). All of it is 0 or absent while no pool has a price.
+/// What the job's workers and their traffic cost, by the prices of the manifest (plan/money/cost.h
+/// has which moments count). All of it is 0 or absent while nothing has a price.
 struct CostStatus {
   double dollars = 0;                   ///< so far; it never falls
   std::optional<WallTime> countedTime;  ///< `dollars` has what was held until then
   std::string spent;                    ///< `dollars` for people: "$12.35"
   double dollarsPerHour = 0;            ///< of all machines that are held now
+  double trafficDollarsPerHour = 0;     ///< of the bytes between regions, over about a minute
   // At the present rate of training. Absent while the job is not Ready.
   std::optional<double> dollarsPerStep;
   std::optional<double> dollarsPerBillionTokens;
   bool operator==(const CostStatus&) const = default;
 };
+
+/// What the workers of two regions have exchanged. Each trainer counts from its own start.
+struct TrafficStatus {
+  std::vector<std::string> between;  ///< the two regions, in order
+  std::uint64_t bytes = 0;           ///< so far; it never falls
+  double dollars = 0;                ///< of CostStatus::dollars
+  std::uint64_t term = 0;            ///< of the trainer that counts
+  std::uint64_t bytesBefore = 0;     ///< of `bytes`: before that trainer began
+  bool operator==(const TrafficStatus&) const = default;
+};
+inline constexpr std::size_t kTrafficStatusMax = 128;
 
 struct StageStatus {
   std::uint64_t index = 0;
@@ -221,6 +233,9 @@ struct SwarmJobStatus {
   std::uint64_t step = 0;             ///< committed; written at most once a minute
   ProgressStatus progress;            ///< written at most once a minute
   CostStatus cost;                    ///< so is this, and whenever the status is written
+  /// Sorted by `between`; written with `cost`. Of more pairs than kTrafficStatusMax the first
+  /// count.
+  std::vector<TrafficStatus> traffic;
   /// Of the model. None: its config is in a folder, which the operator does not read.
   std::optional<std::uint64_t> parameters;
   PlanStatus plan;

@@ -138,6 +138,7 @@ static void Describe(Archive& a, CostStatus& cost) {
   a.Field("countedTime", cost.countedTime);
   a.Field("spent", cost.spent);
   a.Field("dollarsPerHour", cost.dollarsPerHour);
+  a.Field("trafficDollarsPerHour", cost.trafficDollarsPerHour);
   a.Field("dollarsPerStep", cost.dollarsPerStep);
   a.Field("dollarsPerBillionTokens", cost.dollarsPerBillionTokens);
 }
@@ -148,6 +149,15 @@ static void DescribeCost(ObjectWriter& a, const CostStatus& cost) {
   if (cost != CostStatus()) a.Object("cost", cost);
 }
 static void DescribeCost(ObjectSchema& a, const CostStatus& cost) { a.Object("cost", cost); }
+
+template <typename Archive>
+static void Describe(Archive& a, TrafficStatus& traffic) {
+  a.Required("between", traffic.between);
+  a.Field("bytes", traffic.bytes);
+  a.Field("dollars", traffic.dollars);
+  a.Field("term", traffic.term);
+  a.Field("bytesBefore", traffic.bytesBefore);
+}
 
 template <typename Archive>
 static void Describe(Archive& a, StageStatus& stage) {
@@ -243,6 +253,7 @@ static void Describe(Archive& a, SwarmJobStatus& status) {
   a.Field("step", status.step);
   a.Object("progress", status.progress);
   DescribeCost(a, status.cost);
+  a.Field("traffic", status.traffic);
   a.Field("parameters", status.parameters);
   a.Object("plan", status.plan);
   a.Object("hasRun", status.hasRun);

@@ -124,6 +124,16 @@ TEST(StatusTest, AJobWithoutPricesHasNoCost) {
   EXPECT_EQ(StatusToJson(status)["cost"]["dollarsPerHour"], 2);
 }
 
+TEST(StatusTest, TrafficIsReadAsItIsWritten) {
+  SwarmJobStatus status;
+  status.traffic = {
+      {.between = {"eu", "us"}, .bytes = 1ull << 53, .dollars = 0.5, .term = 2, .bytesBefore = 7}};
+  const json written = StatusToJson(status);
+  EXPECT_EQ(written["traffic"][0]["between"], json({"eu", "us"}));
+  EXPECT_EQ(written["traffic"][0]["bytes"], 9007199254740992);
+  EXPECT_EQ(StatusFromJson(written)->traffic, status.traffic);
+}
+
 TEST(StatusTest, OpenWorkersAreWrittenAsRanges) {
   SwarmJobStatus status;
   EXPECT_EQ(StatusToJson(status)["openWorkers"], "");

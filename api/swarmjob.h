@@ -402,6 +402,14 @@ struct MachinePool {
   bool operator==(const MachinePool&) const = default;
 };
 
+/// What bytes between the workers of two regions cost. It has the names and meanings of a link in a
+/// fleet file (docs/planner.md).
+struct TrafficPrice {
+  std::vector<std::string> between;  ///< two regions, "*" is any
+  double dollarsPerGB = 0;           ///< of 10^9 bytes, in either direction
+  bool operator==(const TrafficPrice&) const = default;
+};
+
 struct Workers {
   /// Both are for all stages together. 0 in the file means stages × minReplicasPerStage.
   std::uint64_t replicas = 0;
@@ -413,6 +421,7 @@ struct Workers {
   /// In order of preference; at least one. A manifest without pools gets one without constraints.
   std::vector<Pool> pools = {{.name = "default"}};
   std::vector<MachinePool> machinePools;  ///< beside `replicas`; empty: no machine may join
+  std::vector<TrafficPrice> traffic;  ///< the last that fits counts; none fits: it costs nothing
   bool operator==(const Workers&) const = default;
 };
 

@@ -226,6 +226,25 @@ void JudgeMachinePools(Judge& judge, const Workers& workers) {
   }
 }
 
+void JudgeTraffic(Judge& judge, const Workers& workers) {
+  const std::string path = "spec.workers.traffic";
+  constexpr std::size_t kMost = 64, kRegionMax = 253;
+  judge.Expect(workers.traffic.size() <= kMost, path,
+               "has " + Text(std::uint64_t{workers.traffic.size()}) + " items",
+               "at most " + Text(std::uint64_t{kMost}));
+  for (std::size_t i = 0; i < workers.traffic.size(); ++i) {
+    const TrafficPrice& price = workers.traffic[i];
+    const std::string at = path + "[" + std::to_string(i) + "]";
+    const auto is_region = [](const std::string& name) {
+      return !name.empty() && name.size() <= kRegionMax;
+    };
+    judge.Expect(price.between.size() == 2 && std::ranges::all_of(price.between, is_region),
+                 at + ".between", "is not a pair of regions",
+                 "write [REGION, REGION]; \"*\" is any region");
+    judge.Range(at + ".dollarsPerGB", price.dollarsPerGB, 0.0, kMostOfMachine);
+  }
+}
+
 void JudgeBudget(Judge& judge, const Spec& spec) {
   if (!spec.budget) return;
   constexpr double kMost = 1e12;
@@ -256,6 +275,7 @@ void JudgeCluster(Judge& judge, const Spec& spec) {
                "the name of a Secret in the job's namespace");
   JudgePools(judge, spec.workers);
   JudgeMachinePools(judge, spec.workers);
+  JudgeTraffic(judge, spec.workers);
   JudgeBudget(judge, spec);
   JudgeTemplate(judge, "spec.workers.template", spec.workers.podTemplate);
   JudgeTemplate(judge, "spec.trainer.template", spec.trainer.podTemplate);

@@ -145,7 +145,7 @@ constexpr std::array<MetricDefinition, kMetricCount> kCatalogue{{
      "Stage that the worker serves, from 0; -1 while it has none"},
     {Metric::kWorkerRegionBytes, "swarmjob_worker_region_bytes_total", kCounter, kStageWorker,
      kWorkerRegions,
-     "Payload bytes of activations, gradients and sums sent, by the regions of the sender and of "
+     "Payload bytes of activations, gradients, sums and state, by the regions of the sender and of "
      "the receiver"},
     {Metric::kNetSentBytes, "swarmjob_net_sent_bytes_total", kCounter, kBoth, kProgram,
      "Bytes sent to all peers, headers and payloads"},
@@ -216,9 +216,11 @@ constexpr std::array<MetricDefinition, kMetricCount> kCatalogue{{
     {Metric::kOperatorAvoidedNodes, "swarmjob_operator_avoided_nodes", kGauge, kOperator, kJob,
      "Nodes that new pods of the SwarmJob avoid, because its pods failed there"},
     {Metric::kOperatorSpent, "swarmjob_operator_spent_dollars", kGauge, kOperator, kJob,
-     "Dollars that the SwarmJob's workers have cost since it began, by the prices of their pools"},
+     "Dollars that the SwarmJob has cost since it began, by the prices of its manifest"},
     {Metric::kOperatorDollarsPerHour, "swarmjob_operator_dollars_per_hour", kGauge, kOperator, kJob,
      "Dollars an hour of the machines that the SwarmJob's workers hold"},
+    {Metric::kOperatorTrafficDollarsPerHour, "swarmjob_operator_traffic_dollars_per_hour", kGauge,
+     kOperator, kJob, "Dollars an hour of what the SwarmJob's workers exchange between regions"},
     {Metric::kOperatorBudget, "swarmjob_operator_budget_dollars", kGauge, kOperator, kJob,
      "Dollars that the SwarmJob may cost; 0: it has no budget"},
     {Metric::kOperatorTrainerSilence, "swarmjob_operator_trainer_silence_seconds", kGauge,

@@ -105,6 +105,7 @@ enum class Metric : std::uint8_t {
   kOperatorAvoidedNodes,
   kOperatorSpent,
   kOperatorDollarsPerHour,
+  kOperatorTrafficDollarsPerHour,
   kOperatorBudget,
   kOperatorTrainerSilence,
   kOperatorStatusWrites,

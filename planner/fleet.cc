@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "api/prices.h"
 #include "base/gibibytes.h"
 
 namespace swarm::planner {
@@ -44,12 +45,9 @@ double UpdateRate(const Machines& group) {
 }
 
 Link LinkOf(std::span<const Link> links, std::string_view a, std::string_view b) {
-  const auto fits = [](std::string_view pattern, std::string_view name) {
-    return pattern == "*" || pattern == name;
-  };
   Link found;
   for (const Link& link : links) {
-    if ((fits(link.a, a) && fits(link.b, b)) || (fits(link.b, a) && fits(link.a, b))) found = link;
+    if (api::NamesPair(link.a, link.b, a, b)) found = link;
   }
   return found;
 }

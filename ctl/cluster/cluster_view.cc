@@ -79,8 +79,8 @@ std::string PhaseOf(const plan::ObservedPod& pod) {
 
 /// "$12.35", "$0.80"; of a job whose pools have no prices "-".
 Row CostCells(const api::CostStatus& cost) {
-  return {cost.spent.empty() ? "-" : cost.spent,
-          cost.dollarsPerHour > 0 ? DollarText(cost.dollarsPerHour) : "-"};
+  const double per_hour = api::DollarsPerHour(cost);
+  return {cost.spent.empty() ? "-" : cost.spent, per_hour > 0 ? DollarText(per_hour) : "-"};
 }
 
 /// Puts columns before the last one.
@@ -153,6 +153,20 @@ std::vector<Row> ClusterRows(const api::SwarmJobStatus& status, api::WallTime no
   return rows;
 }
 
+std::vector<Row> TrafficRows(const api::SwarmJobStatus& status) {
+  std::vector<Row> rows{{"BETWEEN", "GB", "COST"}};
+  constexpr double kGiga = 1e9;
+  for (const api::TrafficStatus& pair : status.traffic) {
+    std::string regions;
+    for (const std::string& region : pair.between) {
+      regions += (regions.empty() ? "" : " and ") + region;
+    }
+    rows.push_back({regions, Format("%.3f", static_cast<double>(pair.bytes) / kGiga),
+                    pair.dollars > 0 ? DollarText(pair.dollars) : "-"});
+  }
+  return rows;
+}
+
 /// Machines without Kubernetes, which have no pods.
 std::vector<Row> MachineRows(const objects::JobView& job, api::WallTime now) {
   std::vector<Row> rows{{"MACHINE", "POOL", "TOKEN", "CERTIFICATE"}};
@@ -206,6 +220,7 @@ std::vector<std::string> RenderCluster(const ClusterView& view, std::size_t widt
     const api::SwarmJobStatus& status = view.jobs.front().status;
     Append(ConditionRows(status, view.now), &lines);
     if (!status.clusters.empty()) Append(ClusterRows(status, view.now), &lines);
+    if (!status.traffic.empty()) Append(TrafficRows(status), &lines);
     Append(PodRows(view), &lines);
     if (!status.machines.empty()) Append(MachineRows(view.jobs.front(), view.now), &lines);
   }

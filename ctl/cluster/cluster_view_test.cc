@@ -72,6 +72,19 @@ TEST(ClusterViewTest, WhereAPoolHasAPriceJobsHaveTheirCosts) {
   EXPECT_THAT(lines[2], HasSubstr("step 100, 5m00s ago  -       -       2h00m"));
 }
 
+TEST(ClusterViewTest, DetailsHaveWhatRegionsExchangeAndTheHourHasItsPrice) {
+  objects::JobView job = Job("llama");
+  job.status.cost = {
+      .dollars = 3, .spent = "$3.00", .dollarsPerHour = 0.5, .trafficDollarsPerHour = 0.25};
+  job.status.traffic = {{.between = {"asia", "eu"}, .bytes = 20'000'000},
+                        {.between = {"eu", "us"}, .bytes = 12'345'000'000, .dollars = 0.25}};
+  const auto lines = RenderCluster({.jobs = {job}, .details = true, .now = kNow}, 200);
+  EXPECT_THAT(lines, Contains(HasSubstr("$3.00  $0.75")));
+  EXPECT_THAT(lines, IsSupersetOf({"BETWEEN      GB      COST",  //
+                                   "asia and eu  0.020   -",     //
+                                   "eu and us    12.345  $0.25"}));
+}
+
 TEST(ClusterViewTest, WhereAJobHasWorkersInSeveralClustersTheyAreCountedByCluster) {
   ClusterView view{.jobs = {Job("llama"), Job("qwen")}, .now = kNow};
   view.jobs[0].status.readyByCluster = "home 2/2, west 1/2 (away)";

@@ -24,6 +24,7 @@ class ObserverSource final : public StatusSource {
     }
     if (std::optional<protocol::JobStatus> step = steps_.Poll()) {
       step->stages = newest_.stages;
+      step->traffic = newest_.traffic;
       step->validation_loss = newest_.validation_loss;
       if (newest_.seconds_left > 0) step->seconds_left = newest_.seconds_left;
       shown_step_ = step->step;

@@ -39,6 +39,9 @@ json ToJson(const protocol::JobStatus& status,
   if (const auto cost = api::Times(worker_price, static_cast<double>(CountWorkers(status)))) {
     line["dollarsPerHour"] = {{"least", cost->least}, {"most", cost->most}};
   }
+  for (const protocol::RegionTraffic& pair : status.traffic) {
+    line["traffic"].push_back({{"between", {pair.a, pair.b}}, {"bytes", pair.bytes}});
+  }
   return line;
 }
 

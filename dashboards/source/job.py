@@ -1,7 +1,7 @@
 """One job: how it learns, how its pipeline runs, what it sends, what it lost and how it recovered."""
 
-from panels import (FAILED, OF_JOB, OPERATOR_OF_JOB, PREEMPTED, TRAFFIC_PRICE, between_regions, dashboard, increase, now,
-                    price, quantile, rate, row, series, stat, table, timeline, variables)
+from panels import (FAILED, OF_JOB, OPERATOR_OF_JOB, PREEMPTED, dashboard, increase, now, quantile, rate, row, series,
+                    stat, table, timeline, variables)
 
 JOB = "namespace, swarmjob"
 SERVING = OF_JOB + ', state=~"Ready|Leaving|Moving"'
@@ -131,8 +131,8 @@ def network():
         series("Bytes per boundary", "Activations and gradients sent over each boundary between stages b and b + 1.",
                "Bps", (f"sum by (boundary, direction) ({rate('swarmjob_worker_boundary_bytes_total')})",
                        "boundary {{boundary}} {{direction}}"), stacked=True),
-        series("Bytes by region", "Activations and gradients, by the regions of sender and receiver. Clouds charge for "
-               "bytes between regions.", "Bps",
+        series("Bytes by region", "Activations, gradients, sums and copied state, by the regions of sender and receiver. Clouds "
+               "charge for bytes between regions.", "Bps",
                (f"sum by (source_region, destination_region) ({rate('swarmjob_worker_region_bytes_total')})",
                 "{{source_region}} to {{destination_region}}"), stacked=True),
         series("Gradient exchange", "Bytes sent to sum gradients within each stage.", "Bps",
@@ -199,23 +199,19 @@ def faults():
 def money():
     dollars = f"max by (swarmjob) ({now('swarmjob_operator_spent_dollars', OPERATOR_OF_JOB)})"
     per_hour = f"max by (swarmjob) ({now('swarmjob_operator_dollars_per_hour', OPERATOR_OF_JOB)})"
+    traffic = f"max by (swarmjob) ({now('swarmjob_operator_traffic_dollars_per_hour', OPERATOR_OF_JOB)})"
     tokens = f"sum by (swarmjob) ({rate('swarmjob_trainer_tokens_total')})"
-    traffic = f"sum by (source_region, destination_region) ({rate('swarmjob_worker_region_bytes_total')})"
     return row(
         "Money",
-        series("Dollars", "What the workers have cost since the job began, by the prices of their pools, and what the job "
-               "may cost. 0 while no pool has a price.", "currencyUSD",
+        series("Dollars", "What the workers and their traffic have cost since the job began, by the prices of the manifest, "
+               "and what the job may cost. 0 while nothing has a price.", "currencyUSD",
                (dollars, "{{swarmjob}} spent"),
                (f"max by (swarmjob) ({now('swarmjob_operator_budget_dollars', OPERATOR_OF_JOB)}) > 0",
                 "{{swarmjob}} budget")),
-        series("Dollars an hour", "Of the machines that the workers hold.", "currencyUSD",
-               (per_hour, "{{swarmjob}}")),
+        series("Dollars an hour", "Of the machines that the workers hold, and of what they exchange between regions.",
+               "currencyUSD", (per_hour, "{{swarmjob}} machines"), (traffic, "{{swarmjob}} traffic"), stacked=True),
         series("Dollars a billion tokens", "At the present price an hour and the present throughput.", "currencyUSD",
-               (f"1e9 / 3600 * {per_hour} / ({tokens} > 0)", "{{swarmjob}}")),
-        series("Dollars an hour of traffic", "Of the bytes that go from region to region, by the price of a gibibyte above. "
-               "It is not in what the job has cost.", "currencyUSD",
-               (f"$traffic_price * 3600 / 2^30 * {between_regions(traffic)}", "{{source_region}} to {{destination_region}}"),
-               stacked=True),
+               (f"1e9 / 3600 * ({per_hour} + {traffic}) / ({tokens} > 0)", "{{swarmjob}}")),
     )
 
 
@@ -223,6 +219,5 @@ def build():
     return dashboard(
         "swarmjob-job", "SwarmJob / Job",
         "One SwarmJob: how it learns, how its pipeline runs, what it sends, and how it survives preemption.",
-        [*variables("swarmjob_.+", jobs=True),
-         price("traffic_price", "Dollars a GiB between regions", TRAFFIC_PRICE)],
+        variables("swarmjob_.+", jobs=True),
         [summary(), learning(), pipeline(), network(), faults(), money()])

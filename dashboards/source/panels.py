@@ -20,8 +20,6 @@ OPERATOR = 'job=~"$job", instance=~"$instance"'
 # Where links lead. The chart puts the addresses at which a reader finds these pages in their places.
 ALERTS_PAGE = "docs/alerts.md"
 JOBS_PAGE = "docs/page.md"
-# Of a gibibyte that goes from one region to another. The chart puts the one of its values in its place.
-TRAFFIC_PRICE = "0.02"
 # By the title of a panel, the alerts that watch what it shows.
 ALERTS = {
     "Audits": ("SwarmJobWorkerErrs",),
@@ -59,14 +57,6 @@ def increase(metric, selector=OF_JOB, window="$__range"):
 
 def now(metric, selector=OF_JOB):
     return f"{metric}{{{selector}}}"
-
-
-def between_regions(expr):
-    """Of what has the labels source_region and destination_region, that which goes to another region. A query compares no
-    two labels: what is left has no copy whose second label is its first one."""
-    source, destination = (f'label_replace({expr}, "region", "$1", "{label}", "(.*)")'
-                           for label in ("source_region", "destination_region"))
-    return f"({source} unless on (source_region, destination_region, region) {destination})"
 
 
 def quantile(q, metric, by=(), selector=OF_JOB, over=rate):
@@ -234,20 +224,6 @@ def _variable(name, label, query):
         "hide": 0,
         "options": [],
         "regex": "",
-        "skipUrlSync": False,
-    }
-
-
-def price(name, label, value):
-    """A variable that its reader may write over: a number of dollars."""
-    return {
-        "name": name,
-        "label": label,
-        "type": "textbox",
-        "query": value,
-        "current": {"selected": True, "text": value, "value": value},
-        "hide": 0,
-        "options": [{"selected": True, "text": value, "value": value}],
         "skipUrlSync": False,
     }
 

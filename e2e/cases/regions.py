@@ -3,6 +3,7 @@ import contextlib
 import ipaddress
 import json
 import pathlib
+import re
 import signal
 import statistics
 import tempfile
@@ -14,13 +15,15 @@ from cluster.network import in_url
 from cluster.outsider import Outsider
 from harness import reference
 from harness.case import case
-from harness.job import ON_DEMAND, RESOURCES
+from harness.job import ON_DEMAND, RESOURCES, metrics_text
 from harness.kubectl import Refused, eventually
 from harness.world import OPERATOR_NAMESPACE, RELEASE, RESTRICTED
 
 WEST = {"name": "there", "cluster": "west", "resources": RESOURCES}
 HERE = {"name": "here", "resources": RESOURCES, **ON_DEMAND}
 BOTH = [{**HERE, "maxReplicas": 2}, WEST]
+DOLLARS_PER_GB = 90
+REGION_BYTES = re.compile(r"^swarmjob_worker_region_bytes_total\{(.*)\} (\S+)$", re.MULTILINE)
 
 
 def workers_there(world, west):
@@ -74,6 +77,32 @@ def trains_on(job):
     job.await_step(job.step() + 30)
 
 
+def bytes_between_regions(world, west, job):
+    """What the workers of both clusters say that they have exchanged with other regions."""
+    total = 0
+    for pod in job.pods("worker") + west.list("pods", world.namespace, "swarmjob.dev/role=worker"):
+        for labels, value in REGION_BYTES.findall(metrics_text(world, pod)):
+            label = dict(re.findall(r'(\w+)="(.*?)"', labels))
+            total += float(value) if label["source_region"] != label["destination_region"] else 0
+    return total
+
+
+def check_price_of_traffic(world, west, job):
+    """The job's status has every byte between its two regions once, at its price."""
+    def traffic():
+        (pair,) = job.status.get("traffic") or [{"bytes": 0}]
+        return pair
+    before = bytes_between_regions(world, west, job)
+    eventually("the status to have the traffic of a minute ago", lambda: traffic()["bytes"] >= before > 0, 150)
+    pair, cost = traffic(), job.status["cost"]
+    after = bytes_between_regions(world, west, job)
+    world.check("the status has no more bytes between the regions than the workers have exchanged",
+                pair["bytes"] <= after, (before, pair, after))
+    dollars = pair["bytes"] / 1e9 * DOLLARS_PER_GB
+    world.check("the job costs its traffic", abs(pair["dollars"] - dollars) <= 1e-6 * dollars <= 1e-6 * cost["dollars"],
+                (pair, cost))
+
+
 def end_well(world, west, job):
     """The job succeeds, its losses are those of one process, and nothing of it is left in the other cluster."""
     job.await_success()
@@ -89,7 +118,9 @@ def end_well(world, west, job):
       seconds=600)
 def two_clusters(world):
     with two(world) as west:
-        job, there = train_in_both(world, west, steps=900)
+        job, there = train_in_both(world, west, steps=2400,
+                                   workers__traffic=[{"between": ["*", "*"], "dollarsPerGB": DOLLARS_PER_GB}])
+        check_price_of_traffic(world, west, job)
 
         lost = sorted(there)[0]
         west.delete("pod", lost, world.namespace, "--grace-period=0", "--force")

@@ -181,19 +181,22 @@ def is_ready(pod):
                for condition in pod["status"].get("conditions", []))
 
 
-def scrape(world, pod):
-    """The metrics of a pod: a dict from each name to its sum over all labels."""
+def metrics_text(world, pod):
+    """The metrics of a pod, in Prometheus' format."""
     try:
         if world.cluster:  # this program reaches the pods' network even when the API server is down
             url = f"http://{in_url(pod['status']['podIP'])}:9090/metrics"
             with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(url, timeout=5) as answer:
-                text = answer.read().decode()
-        else:
-            where = pod["metadata"]
-            text = world.kubectl.raw(f"/api/v1/namespaces/{where['namespace']}/pods/{where['name']}:9090/proxy/metrics")
+                return answer.read().decode()
+        where = pod["metadata"]
+        return world.kubectl.raw(f"/api/v1/namespaces/{where['namespace']}/pods/{where['name']}:9090/proxy/metrics")
     except OSError as error:
         raise Refused(f"{pod['metadata']['name']} serves no metrics: {error}") from None
+
+
+def scrape(world, pod):
+    """The metrics of a pod: a dict from each name to its sum over all labels."""
     sums = collections.Counter()
-    for match in re.finditer(r"^(\w+)(?:\{.*\})? ([-+\w.]+)$", text, re.MULTILINE):
+    for match in re.finditer(r"^(\w+)(?:\{.*\})? ([-+\w.]+)$", metrics_text(world, pod), re.MULTILINE):
         sums[match[1]] += float(match[2])
     return sums

@@ -43,6 +43,7 @@ class JobSamples {
     Add(Metric::kOperatorAvoidedNodes, static_cast<double>(gauges.avoided_nodes));
     Add(Metric::kOperatorSpent, gauges.dollars);
     Add(Metric::kOperatorDollarsPerHour, gauges.dollars_per_hour);
+    Add(Metric::kOperatorTrafficDollarsPerHour, gauges.traffic_dollars_per_hour);
     Add(Metric::kOperatorBudget, gauges.budget);
     Add(Metric::kOperatorTrainerSilence,
         gauges.has_trainer ? ToSeconds(now - gauges.trainer_heard) : 0);

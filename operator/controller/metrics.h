@@ -41,8 +41,9 @@ struct JobGauges {
   std::map<std::pair<std::string, PoolPodPhase>, std::uint64_t> pool_pods;  ///< by pool and phase
   std::map<api::ConditionType, bool> conditions;                            ///< whether True
   std::uint64_t avoided_nodes = 0;
-  double dollars = 0;  ///< so far, as counted in the status
-  double dollars_per_hour = 0;
+  double dollars = 0;           ///< so far, as counted in the status
+  double dollars_per_hour = 0;  ///< of machines
+  double traffic_dollars_per_hour = 0;
   double budget = 0;  ///< 0: none
   bool has_trainer = false;
   Timepoint

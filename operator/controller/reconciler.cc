@@ -454,6 +454,7 @@ void Reconciler::Show(const Decision& decision) {
   }
   gauges.dollars = status.cost.dollars;
   gauges.dollars_per_hour = status.cost.dollarsPerHour;
+  gauges.traffic_dollars_per_hour = status.cost.trafficDollarsPerHour;
   if (const auto& budget = decision.view.job.spec.budget) gauges.budget = budget->dollars;
   for (const auto& [type, name] : EnumNames<api::ConditionType>::kNames) {
     const bool of_all =

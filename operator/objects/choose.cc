@@ -38,6 +38,13 @@ planner::Fleet FleetOf(const api::Spec& spec, std::uint64_t most) {
     double& memory = fleet.groups.back().memory_bytes;
     if (memory == 0) memory = static_cast<double>(SharesOfPod(spec, pool).memory_bytes);
   }
+  // Nothing but the prices is known of what lies between regions.
+  constexpr double kGiga = 1e9;
+  for (const api::TrafficPrice& price : spec.workers.traffic) {
+    fleet.links.push_back({.a = price.between[0],
+                           .b = price.between[1],
+                           .dollars_per_byte = price.dollarsPerGB / kGiga});
+  }
   return fleet;
 }
 

@@ -544,13 +544,6 @@ class Monitoring(unittest.TestCase):
         self.assertIn(f'"url": "{alerts}#swarmjobrollsback"', text)
         self.assertIn(f'"url": "{jobs}#${{__field.labels.namespace}}/${{__field.labels.swarmjob}}"', text)
 
-    def test_the_dashboards_begin_with_the_price_of_traffic_that_the_values_have(self):
-        maps = of_kind(render({"dashboards.enabled": True, "dashboards.trafficPrice": 0.09}), "ConfigMap")
-        (job,) = [json.loads(text) for each in maps for name, text in each["data"].items() if name == "swarmjob-job.json"]
-        (price,) = [each for each in job["templating"]["list"] if each["name"] == "traffic_price"]
-        self.assertEqual([price["query"], price["current"]["value"], price["options"][0]["value"]], ["0.09"] * 3)
-        self.assertNotIn("0.02", json.dumps(job))
-
 
 class Notes(unittest.TestCase):
     def notes(self, values):

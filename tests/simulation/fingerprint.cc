@@ -54,7 +54,7 @@ SWARM_ALL_FIELDS(Roster, term, generation, epoch, members, adoptions)
 SWARM_ALL_FIELDS(RosterChange, term, generation, epoch, came, gone, adoptions)
 SWARM_FIELDS(Heartbeat,
              (term, compute_progress, queued_tasks, bytes_sent, busy_seconds, copied_bytes,
-              next_seconds, sum_seconds),
+              next_seconds, sum_seconds, exchanged),
              (term, compute_progress, queued_tasks, bytes_sent, busy_seconds, copied_bytes,
               next_seconds))
 SWARM_ALL_FIELDS(Awaiting, generation, step, group, k, chunks, from)

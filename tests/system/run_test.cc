@@ -78,30 +78,80 @@ TEST_F(SystemRunTest, WorkersOfTwoRegionsHaveTheLossesOfOneProcess) {
   ExpectReferenceLosses();
 }
 
-TEST_F(SystemRunTest, WorkersOfTwoRegionsSumWithinEachBeforeAByteCrosses) {
-  job_.spec.pipeline.stages = 1;
-  job_.spec.training.maxSteps = kNeverReached;
-  StartRun({"--workers", "0=4", "--regions", "eu,us"});
-  AwaitSteps(5);
-  double across = 0, all = 0;
-  for (int i = 0; i < 4; ++i) {
-    const std::string address = Content("out/metrics/worker-" + std::to_string(i));
-    std::istringstream lines(metrics::Scrape(address.substr(0, address.find('\n'))));
-    for (std::string line; std::getline(lines, line);) {
-      if (!line.starts_with("swarmjob_worker_region_bytes_total{")) continue;
-      const double bytes = std::stod(line.substr(line.rfind(' ')));
-      all += bytes;
-      const bool to_eu = line.find("destination_region=\"eu\"") != line.npos;
-      const bool from_eu = line.find("source_region=\"eu\"") != line.npos;
-      across += to_eu != from_eu ? bytes : 0;
-    }
+/// What workers have exchanged, by their metrics.
+struct Exchanged {
+  double across = 0;  ///< between regions
+  double all = 0;
+};
+
+class RegionsTest : public SystemRunTest {
+ protected:
+  static constexpr int kWorkers = 4;
+
+  void StartInTwoRegions(const std::vector<std::string>& more = {}) {
+    job_.spec.pipeline.stages = 1;
+    job_.spec.training.maxSteps = kNeverReached;
+    std::vector<std::string> words{"--workers", "0=4", "--regions", "eu,us"};
+    words.insert(words.end(), more.begin(), more.end());
+    StartRun(words);
+    AwaitSteps(5);
   }
+
+  Exchanged Scrape() {
+    Exchanged exchanged;
+    for (int i = 0; i < kWorkers; ++i) {
+      const std::string address = Content("out/metrics/worker-" + std::to_string(i));
+      std::istringstream lines(metrics::Scrape(address.substr(0, address.find('\n'))));
+      for (std::string line; std::getline(lines, line);) {
+        if (!line.starts_with("swarmjob_worker_region_bytes_total{")) continue;
+        const double bytes = std::stod(line.substr(line.rfind(' ')));
+        exchanged.all += bytes;
+        const bool to_eu = line.find("destination_region=\"eu\"") != line.npos;
+        const bool from_eu = line.find("source_region=\"eu\"") != line.npos;
+        exchanged.across += to_eu != from_eu ? bytes : 0;
+      }
+    }
+    return exchanged;
+  }
+
+  /// Of "eu" and "us", as the trainer says; 0 before it does.
+  double Told() {
+    std::istringstream lines(Output());
+    double bytes = 0;
+    for (std::string line; std::getline(lines, line);) {
+      const auto said = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+      if (!said.is_object() || !said.contains("traffic")) continue;
+      EXPECT_EQ(said["traffic"].size(), 1u);
+      EXPECT_EQ(said["traffic"][0]["between"], nlohmann::json({"eu", "us"}));
+      bytes = said["traffic"][0]["bytes"];
+    }
+    return bytes;
+  }
+
+  void End() {
+    Signal("swarmctl", SIGINT);
+    ExitCode();
+  }
+};
+
+TEST_F(RegionsTest, WorkersOfTwoRegionsSumWithinEachBeforeAByteCrosses) {
+  StartInTwoRegions();
+  const Exchanged exchanged = Scrape();
   // Each element crosses twice, and six times it goes from one worker to another. Flat, four of the
   // six would cross. The sum that is being made may be half sent.
-  EXPECT_GT(across, 0);
-  EXPECT_LT(across, 0.45 * all);
-  Signal("swarmctl", SIGINT);
-  ExitCode();
+  EXPECT_GT(exchanged.across, 0);
+  EXPECT_LT(exchanged.across, 0.45 * exchanged.all);
+  End();
+}
+
+TEST_F(RegionsTest, TheTrainerTellsEachByteBetweenRegionsOnce) {
+  StartInTwoRegions({"--json"});
+  const double before = Scrape().across;
+  Await("what was exchanged", [&] { return Told() >= before; });
+  const double told = Told();
+  EXPECT_LE(told, Scrape().across);
+  EXPECT_GT(before, 0);
+  End();
 }
 
 TEST_F(SystemRunTest, LambHasTheLossesOfOneProcessAndATiedHead) {

@@ -69,10 +69,21 @@ std::vector<MetricSample> ExportMetrics(const Worker& worker) {
     all.Add(Metric::kWorkerMemoryBytes, worker.memory().bytes(kind), {name});
     all.Add(Metric::kWorkerMemoryBudget, worker.memory().share(kind), {name});
   }
-  for (const auto& [destination, bytes] : metrics.region_bytes.Read()) {
-    samples.push_back({Metric::kWorkerRegionBytes,
-                       {worker.id().value, RegionLabel(worker.region()), RegionLabel(destination)},
-                       static_cast<double>(bytes)});
+  const std::string own_region = RegionLabel(worker.region());
+  const auto add_region_bytes = [&](const std::string& from, const std::string& to,
+                                    std::uint64_t bytes) {
+    samples.push_back(
+        {Metric::kWorkerRegionBytes, {worker.id().value, from, to}, static_cast<double>(bytes)});
+  };
+  for (const auto& [region, bytes] : metrics.region_bytes.Read()) {
+    const std::string other = RegionLabel(region);
+    // A label set stands once: within a region both are one.
+    if (other == own_region) {
+      add_region_bytes(own_region, other, bytes.sent + bytes.copied);
+      continue;
+    }
+    add_region_bytes(own_region, other, bytes.sent);
+    if (bytes.copied > 0) add_region_bytes(other, own_region, bytes.copied);
   }
   // The last stage has no boundary behind it, the first none before it.
   if (stage + 1 < static_cast<std::int64_t>(metrics.stages)) {

@@ -2,7 +2,9 @@
 // were evicted. It outlives replicas, as connections do. Not thread-safe.
 #pragma once
 
+#include <map>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "worker/protocol/messages/control.h"
@@ -18,6 +20,8 @@ class Peers {
   /// How many the last roster has, with this worker.
   std::size_t members() const { return members_.size(); }
   bool IsMember(const protocol::WorkerId& id) const { return members_.contains(id); }
+  /// Empty: it has none, or is no member.
+  std::string RegionOf(const protocol::WorkerId& id) const;
 
   /// Nothing is sent to an evicted peer until it is readmitted as a new incarnation.
   void Evict(const protocol::WorkerId& id) { evicted_.insert(id); }
@@ -26,7 +30,7 @@ class Peers {
   bool IsEvicted(const protocol::WorkerId& id) const { return evicted_.contains(id); }
 
  private:
-  std::set<protocol::WorkerId> members_;
+  std::map<protocol::WorkerId, std::string> members_;  // with their regions
   std::set<protocol::WorkerId> evicted_;
 };
 

@@ -358,7 +358,7 @@ void ReplicaRunner::Do(const protocol::action::SendForward& a) {
   span.bytes = output.size();
   const SpanTimer timer(parts_.options.spans, span);
   parts_.metrics.boundary_bytes_forward += output.size();
-  parts_.metrics.region_bytes.Add(RegionOf(a.to), output.size());
+  parts_.metrics.region_bytes.AddSent(RegionOf(a.to), output.size());
   parts_.host.Send(a.to, Lane::kData, a.message, output);
 }
 
@@ -368,7 +368,7 @@ void ReplicaRunner::Do(const protocol::action::SendBackward& a) {
   span.bytes = gradient.size();
   const SpanTimer timer(parts_.options.spans, span);
   parts_.metrics.boundary_bytes_backward += gradient.size();
-  parts_.metrics.region_bytes.Add(RegionOf(a.to), gradient.size());
+  parts_.metrics.region_bytes.AddSent(RegionOf(a.to), gradient.size());
   parts_.host.Send(a.to, Lane::kData, a.message, gradient);
 }
 
@@ -711,7 +711,10 @@ void ReplicaRunner::Do(const protocol::action::SendParcel& a) {
     }
     parts_.control.Post([this, to = a.to, pieces, generation = header.generation] {
       if (!IsCurrent(generation)) return;
-      for (auto& [piece, payload] : *pieces) parts_.host.Send(to, Lane::kData, piece, payload);
+      for (auto& [piece, payload] : *pieces) {
+        parts_.metrics.region_bytes.AddSent(RegionOf(to), payload.size());
+        parts_.host.Send(to, Lane::kData, piece, payload);
+      }
     });
   });
 }

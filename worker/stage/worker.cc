@@ -206,6 +206,17 @@ void Worker::SayHello() {
   if (leave_by_) Tell(protocol::Leaving{ToSeconds(*leave_by_ - Clock::now())});
 }
 
+/// With other regions, as far as they are known.
+std::vector<protocol::Heartbeat::Exchanged> Worker::ExchangedWithRegions() const {
+  std::vector<protocol::Heartbeat::Exchanged> exchanged;
+  if (options_.region.empty()) return exchanged;
+  for (const auto& [region, bytes] : metrics_.region_bytes.Read()) {
+    if (region.empty() || region == options_.region) continue;
+    exchanged.push_back({region, bytes.sent + bytes.copied});
+  }
+  return exchanged;
+}
+
 void Worker::Beat(Timepoint now) {
   const Duration period = protocol::HeartbeatPeriod(peers_.members());
   // A roster that has become smaller shortens the time that the last beat has named.
@@ -220,7 +231,8 @@ void Worker::Beat(Timepoint now) {
                                  compute_.busy_seconds(),
                                  copied_bytes_,
                                  ToSeconds(period),
-                                 metrics_.summing.seconds()};
+                                 metrics_.summing.seconds(),
+                                 ExchangedWithRegions()};
   Send(options_.trainer, Lane::kControl, beat, {});
   // On both connections, as a lost packet holds up one of them for seconds. A beat for which the
   // data lane has no room is dropped.
@@ -303,7 +315,7 @@ void Worker::Handle(const WorkerId& from, Envelope envelope) {
           const Timepoint now = Clock::now();
           if (loader_.OnFetched(from, message, envelope.payload, now) ||
               runner_.OnFetched(from, message, envelope.payload, now)) {
-            copied_bytes_ += envelope.payload.size();
+            NoteCopied(from, envelope.payload.size());
           }
         } else if constexpr (std::is_same_v<M, Fetch>) {
           runner_.OnFetch(from, message);
@@ -333,6 +345,14 @@ void Worker::Handle(const WorkerId& from, Envelope envelope) {
         }
       },
       envelope.message);
+}
+
+void Worker::NoteCopied(const WorkerId& from, std::uint64_t bytes) {
+  copied_bytes_ += bytes;
+  // A joiner copies before it has a roster.
+  const auto donor = std::ranges::find(welcome_.donors, from, &protocol::Member::id);
+  metrics_.region_bytes.AddCopied(
+      donor != welcome_.donors.end() ? donor->region : peers_.RegionOf(from), bytes);
 }
 
 /// From the trainer, for the replica.

@@ -107,6 +107,8 @@ class Worker : public net::EndpointHandler, private LoaderHost, private RunnerHo
   /// Does what is done several times a second.
   void Tick();
   void Beat(Timepoint now);
+  std::vector<protocol::Heartbeat::Exchanged> ExchangedWithRegions() const;
+  void NoteCopied(const protocol::WorkerId& from, std::uint64_t bytes);
   void BeginLoading(const protocol::Welcome& welcome);
   /// Drops all that belongs to the replica that is served or loaded.
   void ForgetEverything();

@@ -130,6 +130,7 @@ void Trainer::OnPeerDown(const WorkerId& peer, const Status& why) {
     outbox_->Forget(peer);
     ForgetReads(peer);
     pulses_.Forget(peer);
+    traffic_.Forget(peer);
     observers_.erase(peer);
     lost_.push_back({.worker = peer, .why = why.message()});
     // Behind the losses that wait here already: many workers may go at once.
@@ -152,11 +153,13 @@ void Trainer::Handle(const WorkerId& from, net::Envelope envelope) {
         if constexpr (std::is_same_v<M, Hello>) {
           LoseWorkers();  // its earlier connection may be among them
           pulses_.Watch(from, now);
+          traffic_.Watch(from, message.region);
         }
         if constexpr (std::is_same_v<M, Progress>) log_->Progress(from.value, message);
         if constexpr (std::is_same_v<M, Heartbeat>) {
           Carry(coordinator_->OnBeat(from, message, now));
           pulses_.OnBeat(from, message, now);
+          traffic_.OnBeat(from, message, now);
           lanes_.OnBeat(from, message, now);
         } else if constexpr (std::is_same_v<M, Observe>) {
           observers_.insert(from);
@@ -192,6 +195,7 @@ protocol::JobStatus Trainer::Describe() const {
   protocol::JobStatus status = coordinator_->Status();
   status.tokens_per_second = metrics_.tokens_per_second;
   pulses_.Describe(&status);
+  status.traffic = traffic_.Read(Clock::now());
   return status;
 }
 

@@ -25,6 +25,7 @@
 #include "worker/trainer/observer/observer.h"
 #include "worker/trainer/preparation.h"
 #include "worker/trainer/pulses.h"
+#include "worker/trainer/traffic_count.h"
 #include "worker/trainer/trainer_metrics.h"
 #include "worker/trainer/trainer_options.h"
 
@@ -124,6 +125,7 @@ class Trainer : public net::EndpointHandler {
   const std::unique_ptr<protocol::Coordinator> coordinator_;
   std::unique_ptr<net::Outbox> outbox_;
   Pulses pulses_;
+  TrafficCount traffic_;
   page::Lanes lanes_;
   std::vector<protocol::Departure> lost_;  // the coordinator has not heard of them
   std::set<net::WorkerId> observers_;      // that have asked, and are still connected

@@ -20,7 +20,7 @@ constexpr double kLow = 0.9;
 void LookAgainAt(double dollars, Draft* draft) {
   constexpr double kSecondsMax = 1e6;
   const api::CostStatus& cost = draft->plan.status.cost;
-  const double left = (dollars - cost.dollars) / cost.dollarsPerHour * api::kSecondsPerHour;
+  const double left = (dollars - cost.dollars) / api::DollarsPerHour(cost) * api::kSecondsPerHour;
   if (!(left < kSecondsMax)) return;
   draft->LookAgain(draft->now() + std::chrono::seconds(std::llround(std::ceil(left))));
 }

@@ -5,6 +5,7 @@
 
 #include "api/prices.h"
 #include "base/dollars.h"
+#include "operator/plan/money/traffic.h"
 #include "operator/plan/rounded.h"
 
 namespace swarm::plan {
@@ -33,9 +34,11 @@ void CountCost(Draft* draft) {
   }
   constexpr int kDigits = 6;
   cost.dollarsPerHour = Rounded(per_hour, kDigits);
+  added += CountTraffic(draft);
   // A job at rest keeps its time: nothing is to be written then.
-  if (added > 0 || per_hour > 0) cost.countedTime = std::max(draft->now(), since);
-  if (per_hour > 0) draft->LookAgain(draft->now() + kCountPeriod);
+  const double now_per_hour = api::DollarsPerHour(cost);
+  if (added > 0 || now_per_hour > 0) cost.countedTime = std::max(draft->now(), since);
+  if (now_per_hour > 0) draft->LookAgain(draft->now() + kCountPeriod);
   cost.dollars += added;
   if (cost.dollars > 0) cost.spent = DollarText(cost.dollars);
 }
@@ -46,10 +49,11 @@ void ReportPrices(Draft* draft) {
   cost.dollarsPerBillionTokens.reset();
   const double tokens_per_hour =
       static_cast<double>(draft->status().progress.tokensPerSecond) * kSecondsPerHour;
-  if (tokens_per_hour == 0 || cost.dollarsPerHour == 0) return;
+  const double dollars_per_hour = api::DollarsPerHour(cost);
+  if (tokens_per_hour == 0 || dollars_per_hour == 0) return;
   constexpr int kDigits = 3;
   constexpr double kBillion = 1e9;
-  const double of_token = cost.dollarsPerHour / tokens_per_hour;
+  const double of_token = dollars_per_hour / tokens_per_hour;
   const api::Training& training = draft->job.spec.training;
   const auto step_tokens = static_cast<double>(training.globalBatchSize * training.sequenceLength);
   cost.dollarsPerStep = Rounded(of_token * step_tokens, kDigits);

@@ -65,6 +65,7 @@ std::optional<TrainerView> FakeCluster::View() const {
   status.loss = training.loss;
   status.tokens_per_second = training.tokens_per_second;
   status.seconds_left = training.seconds_left;
+  status.traffic = training.traffic;
   status.retired = retired_term_ == trainer->number ? retired_.count() : 0;
   status.balance.state_load_seconds = 10;
   status.balance.one_region = training.one_region;

@@ -46,6 +46,7 @@ class FakeCluster {
     double tokens_per_second = 0;
     double seconds_left = 0;
     std::string one_region;
+    std::vector<protocol::RegionTraffic> traffic;
   } training;
   std::optional<ObservedQueue> queue;  ///< of the job; the test plays Kueue
   std::optional<Refusal> refuses;      ///< how creations are refused

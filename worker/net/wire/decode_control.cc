@@ -83,6 +83,11 @@ void Decoder::Get(const pb::RosterChange& from, RosterChange* to) {
   GetAll(from.adoptions(), kMembersMax, "adoptions", &to->adoptions);
 }
 
+void Decoder::Get(const pb::Heartbeat::Exchanged& from, Heartbeat::Exchanged* to) {
+  to->region = from.region();
+  to->bytes = from.bytes();
+}
+
 void Decoder::Get(const pb::Heartbeat& from, Heartbeat* to) {
   to->term = Term(from.term());
   to->compute_progress = from.compute_progress();
@@ -92,6 +97,7 @@ void Decoder::Get(const pb::Heartbeat& from, Heartbeat* to) {
   to->copied_bytes = from.copied_bytes();
   to->next_seconds = from.next_seconds();
   to->sum_seconds = from.sum_seconds();
+  GetAll(from.exchanged(), kMembersMax, "regions", &to->exchanged);
 }
 
 void Decoder::Get(const pb::PeerBeat&, PeerBeat*) {}

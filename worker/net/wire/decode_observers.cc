@@ -64,6 +64,10 @@ void Decoder::Get(const pb::BalanceStatus& from, BalanceStatus* to) {
   to->one_region = from.one_region();
 }
 
+void Decoder::Get(const pb::RegionTraffic& from, RegionTraffic* to) {
+  *to = {from.a(), from.b(), from.bytes(), from.bytes_per_second()};
+}
+
 void Decoder::Get(const pb::JobStatus& from, JobStatus* to) {
   to->state = FindEnum<JobState>(from.state()).value_or(JobState::kUnknown);
   to->message = from.message();
@@ -89,6 +93,7 @@ void Decoder::Get(const pb::JobStatus& from, JobStatus* to) {
   Get(from.balance(), &to->balance);
   to->leader_term = from.leader_term();
   to->retired = from.retired();
+  GetAll(from.traffic(), kMembersMax, "pairs of regions", &to->traffic);
 }
 
 void Decoder::Get(const pb::Direct& from, Direct* to) {

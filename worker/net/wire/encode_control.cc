@@ -83,6 +83,11 @@ void Encoder::Put(const RosterChange& from, pb::RosterChange* to) {
   PutAll(from.adoptions, kMembersMax, "adoptions", to->mutable_adoptions());
 }
 
+void Encoder::Put(const Heartbeat::Exchanged& from, pb::Heartbeat::Exchanged* to) {
+  to->set_region(ToUtf8(from.region));
+  to->set_bytes(from.bytes);
+}
+
 void Encoder::Put(const Heartbeat& from, pb::Heartbeat* to) {
   to->set_term(from.term.value);
   to->set_compute_progress(from.compute_progress);
@@ -92,6 +97,7 @@ void Encoder::Put(const Heartbeat& from, pb::Heartbeat* to) {
   to->set_copied_bytes(from.copied_bytes);
   to->set_next_seconds(from.next_seconds);
   to->set_sum_seconds(from.sum_seconds);
+  PutAll(from.exchanged, kMembersMax, "regions", to->mutable_exchanged());
 }
 
 void Encoder::Put(const PeerBeat&, pb::PeerBeat*) {}

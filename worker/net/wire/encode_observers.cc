@@ -67,6 +67,13 @@ void Encoder::Put(const BalanceStatus& from, pb::BalanceStatus* to) {
   to->set_one_region(ToUtf8(from.one_region));
 }
 
+void Encoder::Put(const RegionTraffic& from, pb::RegionTraffic* to) {
+  to->set_a(ToUtf8(from.a));
+  to->set_b(ToUtf8(from.b));
+  to->set_bytes(from.bytes);
+  to->set_bytes_per_second(from.bytes_per_second);
+}
+
 void Encoder::Put(const JobStatus& from, pb::JobStatus* to) {
   to->set_state(std::string(NameOf(from.state)));
   to->set_message(ToUtf8(from.message));
@@ -91,6 +98,7 @@ void Encoder::Put(const JobStatus& from, pb::JobStatus* to) {
   Put(from.balance, to->mutable_balance());
   to->set_leader_term(from.leader_term);
   to->set_retired(from.retired);
+  PutAll(from.traffic, kMembersMax, "pairs of regions", to->mutable_traffic());
 }
 
 void Encoder::Put(const Direct& from, pb::Direct* to) {

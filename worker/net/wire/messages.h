@@ -89,4 +89,6 @@
   X(Eviction)               \
   X(JobCounts)              \
   X(CheckpointStatus)       \
-  X(BalanceStatus)
+  X(BalanceStatus)          \
+  X(Heartbeat::Exchanged)   \
+  X(RegionTraffic)

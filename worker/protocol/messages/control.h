@@ -143,6 +143,14 @@ struct Heartbeat {
   std::uint64_t copied_bytes = 0;
   double next_seconds = 0.25;  ///< until the next one, at most
   double sum_seconds = 0;      ///< during which a sum was not done here, since the start
+  /// With the workers of another region: payloads that were sent to them or copied from them, since
+  /// the start.
+  struct Exchanged {
+    std::string region;  ///< not empty
+    std::uint64_t bytes = 0;
+    bool operator==(const Exchanged&) const = default;
+  };
+  std::vector<Exchanged> exchanged = {};  ///< sorted by region
 };
 
 // ---- reachability (rule 28) ----

@@ -118,6 +118,14 @@ enum class JobState : std::uint8_t {
   kSuperseded,  ///< a trainer of a higher term has taken over
 };
 
+/// What the workers of two regions exchange (Heartbeat::exchanged).
+struct RegionTraffic {
+  std::string a, b;             ///< the regions, in order
+  std::uint64_t bytes = 0;      ///< since this trainer began
+  double bytes_per_second = 0;  ///< over about a minute
+  bool operator==(const RegionTraffic&) const = default;
+};
+
 /// trainer → observer.
 struct JobStatus {
   JobState state{};
@@ -138,8 +146,9 @@ struct JobStatus {
   CheckpointStatus checkpoint;
   JobCounts counts;
   BalanceStatus balance;
-  std::uint64_t leader_term = 0;  ///< highest of Direct; 0: none
-  std::uint64_t retired = 0;      ///< numbers of workers that this trainer knows to be retired
+  std::uint64_t leader_term = 0;       ///< highest of Direct; 0: none
+  std::uint64_t retired = 0;           ///< numbers of workers that this trainer knows to be retired
+  std::vector<RegionTraffic> traffic;  ///< of the pairs that have any, sorted
 };
 
 /// Whether this is an operator, which may direct; its certificate says so (net::IdentityUri).

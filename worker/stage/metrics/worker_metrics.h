@@ -59,21 +59,29 @@ class ReasonCounts {
   std::map<std::string_view, std::uint64_t> counts_;
 };
 
-/// Bytes by the region that they are sent to. Thread-safe.
+/// Payloads exchanged with other workers, by their region. Thread-safe.
 class RegionBytes {
  public:
-  void Add(const std::string& region, std::uint64_t bytes) {
+  struct Exchanged {
+    std::uint64_t sent = 0, copied = 0;  ///< to them; from them, of state
+  };
+
+  void AddSent(const std::string& region, std::uint64_t bytes) {
     std::lock_guard lock(mutex_);
-    bytes_[region] += bytes;
+    bytes_[region].sent += bytes;
   }
-  std::map<std::string, std::uint64_t> Read() const {
+  void AddCopied(const std::string& region, std::uint64_t bytes) {
+    std::lock_guard lock(mutex_);
+    bytes_[region].copied += bytes;
+  }
+  std::map<std::string, Exchanged> Read() const {
     std::lock_guard lock(mutex_);
     return bytes_;
   }
 
  private:
   mutable std::mutex mutex_;
-  std::map<std::string, std::uint64_t> bytes_;
+  std::map<std::string, Exchanged> bytes_;
 };
 
 /// The time for which something lasted. Thread-safe.
@@ -107,7 +115,7 @@ struct WorkerMetrics {
   ReasonCounts refused;
   std::atomic<std::uint64_t> boundary_bytes_forward{0};
   std::atomic<std::uint64_t> boundary_bytes_backward{0};
-  RegionBytes region_bytes;  ///< activations, gradients and sums
+  RegionBytes region_bytes;  ///< all but control; what is copied counts where it arrives
   Stopwatch summing;         ///< a sum is not done here
   std::atomic<std::uint64_t> reduce_bytes{0};
   std::atomic<std::uint64_t> relayed_bytes{0};  ///< for pairs that do not reach each other

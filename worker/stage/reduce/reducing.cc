@@ -77,7 +77,8 @@ void Reducing::Begin(const protocol::Reduce& reduce, std::shared_ptr<const model
           if (gone_.contains(to)) return;  // this sum will be made anew without it
           metrics_->reduce_bytes += payload.size();
           const auto region = regions.find(to);
-          metrics_->region_bytes.Add(region == regions.end() ? "" : region->second, payload.size());
+          metrics_->region_bytes.AddSent(region == regions.end() ? "" : region->second,
+                                         payload.size());
           const Status status = outbox_->Send(to, net::Lane::kData, {chunk, std::move(payload)});
           if (!status.ok()) LOG_WARN("reduce: {}", status.message());
         },

@@ -10,6 +10,9 @@ std::size_t BytesOf(const std::string& text) { return text.capacity(); }
 std::size_t BytesOf(const protocol::WorkerId& id) { return BytesOf(id.value); }
 std::size_t BytesOf(const protocol::StageStatus::Worker& worker) { return BytesOf(worker.id); }
 std::size_t BytesOf(const protocol::StageMove& move) { return BytesOf(move.worker); }
+std::size_t BytesOf(const protocol::RegionTraffic& pair) {
+  return BytesOf(pair.a) + BytesOf(pair.b);
+}
 std::size_t BytesOf(const protocol::Eviction& eviction) {
   return BytesOf(eviction.worker) + BytesOf(eviction.text);
 }
@@ -30,7 +33,8 @@ std::size_t BytesOf(const protocol::JobStatus& status) {
   bytes += status.stages.capacity() * sizeof(protocol::StageStatus);
   for (const protocol::StageStatus& stage : status.stages) bytes += BytesOf(stage);
   return bytes + BytesOf(status.spares) + BytesOf(status.evicted) +
-         BytesOf(status.checkpoint.error) + BytesOf(status.balance.moving);
+         BytesOf(status.checkpoint.error) + BytesOf(status.balance.moving) +
+         BytesOf(status.traffic);
 }
 
 bool StatusMemory::Take(std::size_t bytes) {

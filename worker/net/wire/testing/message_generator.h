@@ -34,7 +34,7 @@ constexpr std::size_t FieldCount() {
 template <typename T, typename Visitor>
 void WithFields(T& t, const Visitor& visit) {
   constexpr std::size_t kCount = FieldCount<std::remove_const_t<T>>();
-  static_assert(kCount <= 13 || kCount == 20, "add a line for this number of fields");
+  static_assert(kCount <= 13 || kCount == 21, "add a line for this number of fields");
   if constexpr (kCount == 0) {
     visit();
   } else if constexpr (kCount == 1) {
@@ -77,8 +77,8 @@ void WithFields(T& t, const Visitor& visit) {
     auto& [a, b, c, d, e, f, g, h, i, j, k, l, m] = t;
     visit(a, b, c, d, e, f, g, h, i, j, k, l, m);
   } else {
-    auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, u] = t;
-    visit(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, u);
+    auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, u, v] = t;
+    visit(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, u, v);
   }
 }
 
