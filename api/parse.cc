@@ -225,6 +225,7 @@ static void Describe(Archive& a, Machine& machine) {
   a.Field("memoryGiB", machine.memoryGiB);
   a.Field("deviceMemoryGiB", machine.deviceMemoryGiB);
   a.Field("diskMBps", machine.diskMBps);
+  a.Field("diskSecondsPerGiB", machine.diskSecondsPerGiB);
   a.Field("toDeviceMBps", machine.toDeviceMBps);
   a.Field("fromDeviceMBps", machine.fromDeviceMBps);
   a.Field("memoryMBps", machine.memoryMBps);

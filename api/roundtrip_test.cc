@@ -46,6 +46,7 @@ Pool AnyPool() {
                            .memoryGiB = FiniteDouble(),
                            .deviceMemoryGiB = FiniteDouble(),
                            .diskMBps = FiniteDouble(),
+                           .diskSecondsPerGiB = FiniteDouble(),
                            .toDeviceMBps = FiniteDouble(),
                            .fromDeviceMBps = FiniteDouble(),
                            .memoryMBps = FiniteDouble(),

@@ -365,10 +365,11 @@ struct Machine {
   double memoryGiB = 0;
   double deviceMemoryGiB = 0;
   double diskMBps = 0;
-  double toDeviceMBps = 0;    ///< from the memory of the host to the device's
-  double fromDeviceMBps = 0;  ///< and back
-  double memoryMBps = 0;      ///< copies within the memory of the host
-  double updateMillions = 0;  ///< 10^6 parameters a second that the host updates
+  double diskSecondsPerGiB = 0;  ///< of a core, for what the disk reads and writes
+  double toDeviceMBps = 0;       ///< from the memory of the host to the device's
+  double fromDeviceMBps = 0;     ///< and back
+  double memoryMBps = 0;         ///< copies within the memory of the host
+  double updateMillions = 0;     ///< 10^6 parameters a second that the host updates
   double uploadMbps = 0;
   double downloadMbps = 0;
   double dollarsPerHour = 0;

@@ -144,18 +144,20 @@ constexpr double kMostOfMachine = 1e9;
 
 void JudgeMachine(Judge& judge, const std::string& path, const Machine& machine) {
   judge.Positive(path + ".teraflops", machine.teraflops, kMostOfMachine);
-  const std::pair<const char*, double> others[] = {{".memoryGiB", machine.memoryGiB},
-                                                   {".deviceMemoryGiB", machine.deviceMemoryGiB},
-                                                   {".diskMBps", machine.diskMBps},
-                                                   {".toDeviceMBps", machine.toDeviceMBps},
-                                                   {".fromDeviceMBps", machine.fromDeviceMBps},
-                                                   {".memoryMBps", machine.memoryMBps},
-                                                   {".updateMillions", machine.updateMillions},
-                                                   {".uploadMbps", machine.uploadMbps},
-                                                   {".downloadMbps", machine.downloadMbps},
-                                                   {".dollarsPerHour", machine.dollarsPerHour},
-                                                   {".lossesPerHour", machine.lossesPerHour},
-                                                   {".returnSeconds", machine.returnSeconds}};
+  const std::pair<const char*, double> others[] = {
+      {".memoryGiB", machine.memoryGiB},
+      {".deviceMemoryGiB", machine.deviceMemoryGiB},
+      {".diskMBps", machine.diskMBps},
+      {".diskSecondsPerGiB", machine.diskSecondsPerGiB},
+      {".toDeviceMBps", machine.toDeviceMBps},
+      {".fromDeviceMBps", machine.fromDeviceMBps},
+      {".memoryMBps", machine.memoryMBps},
+      {".updateMillions", machine.updateMillions},
+      {".uploadMbps", machine.uploadMbps},
+      {".downloadMbps", machine.downloadMbps},
+      {".dollarsPerHour", machine.dollarsPerHour},
+      {".lossesPerHour", machine.lossesPerHour},
+      {".returnSeconds", machine.returnSeconds}};
   for (const auto& [name, value] : others) judge.Range(path + name, value, 0.0, kMostOfMachine);
 }
 

@@ -16,6 +16,7 @@ Machines MachinesOf(std::string name, std::uint64_t count, const api::Machine& m
           .memory_bytes = machine.memoryGiB * kGibibyte,
           .device_bytes = machine.deviceMemoryGiB * kGibibyte,
           .disk = machine.diskMBps * kMega,
+          .disk_seconds_per_byte = machine.diskSecondsPerGiB / kGibibyte,
           .to_device = machine.toDeviceMBps * kMega,
           .from_device = machine.fromDeviceMBps * kMega,
           .memory_rate = machine.memoryMBps * kMega,

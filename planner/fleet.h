@@ -16,10 +16,11 @@ struct Machines {
   std::string name;
   std::uint64_t count = 0;
   std::string region;
-  double flops = 0;         ///< a second, as achieved
-  double memory_bytes = 0;  ///< of the host; 0: enough
-  double device_bytes = 0;  ///< of the device; 0: it computes in the memory of the host
-  double disk = 0;          ///< bytes a second, to and from; 0: no stage can be on it
+  double flops = 0;                  ///< a second, as achieved
+  double memory_bytes = 0;           ///< of the host; 0: enough
+  double device_bytes = 0;           ///< of the device; 0: it computes in the memory of the host
+  double disk = 0;                   ///< bytes a second, to and from; 0: no stage can be on it
+  double disk_seconds_per_byte = 0;  ///< of a core, to and from; 0: not counted
   double to_device = 0, from_device = 0;  ///< bytes a second; 0: kDeviceLink
   double memory_rate = 0;                 ///< bytes a second that the host copies; 0: kMemoryRate
   double update_rate = 0;                 ///< parameters a second that it updates; 0: UpdateRate

@@ -374,6 +374,12 @@ TEST(Planner, AModelThatFitsNowhereIsSwappedWhereThereIsADisk) {
   EXPECT_NEAR(p.step_seconds, p.bound_seconds + p.update_seconds, 1e-9);
   EXPECT_EQ(p.limit, Limit::kDisk);
   EXPECT_LT(p.stages[0].memory_bytes, group.memory_bytes);
+  // What comes and leaves while layers compute takes cores from them. In a pass the weights of
+  // segments come nine times beside layers, as others' or as gradients, and the table three times.
+  group.disk_seconds_per_byte = 1e-10;
+  const Prediction slower = FindPlans(request).plans.front().prediction;
+  EXPECT_NEAR(slower.bound_seconds - p.bound_seconds, 8 * (9 * layers + 3 * table) * 0.1, 1e-9);
+  EXPECT_EQ(slower.update_seconds, p.update_seconds);
 }
 
 /// Job() in BF16 on one device that has room for neither Resident nor Offload, beside a host with

@@ -107,6 +107,14 @@ double TierRate(const Swapping& swapping, const Machines& group) {
   return swapping.in_memory ? MemoryRate(group) : group.disk;
 }
 
+/// Seconds for which the computing of a machine stands still for a byte of its disk: the host moves
+/// it, and while one core does, the others wait for what that one would have computed. Beside a
+/// device the host has nothing else to compute.
+double DiskStandstill(const Swapping& swapping, const Machines& group) {
+  const bool counts = !swapping.in_memory && group.device_bytes <= 0;
+  return counts ? group.disk_seconds_per_byte : 0;
+}
+
 /// Passes of microbatches through segments, one segment after the other. Where no device with a
 /// memory of its own computes, what comes from the tier is there.
 class Passes {
@@ -116,6 +124,7 @@ class Passes {
         seconds_(seconds),
         forward_share_(forward_share),
         tier_(TierRate(swapping, group)),
+        standstill_(DiskStandstill(swapping, group)),
         memory_(group.device_bytes > 0 ? MemoryRate(group) : kAtOnce),
         to_(group.device_bytes > 0 ? ToDevice(group) : kAtOnce),
         from_(group.device_bytes > 0 ? FromDevice(group) : kAtOnce) {}
@@ -193,10 +202,11 @@ class Passes {
     const double each = tasks * swapping_.boundary;
     const double weights = next ? Weights(*next) : 0;
     const double waiting = swapping_.inputs > 0 ? carried.moves * each : 0;
+    const double moved = weights * kWeight + leaving + waiting;
+    computes += moved * standstill_;
     // The host copies what crosses from and to memory that a device reaches.
-    const double by_host =
-        std::max({(weights * kWeight + leaving + waiting) / tier_,
-                  (carried.in + carried.out) * each / memory_, next ? ComesIn(*next) : 0.0});
+    const double by_host = std::max(
+        {moved / tier_, (carried.in + carried.out) * each / memory_, next ? ComesIn(*next) : 0.0});
     const double link = std::max((carried.in * each + weights * swapping_.operand) / to_,
                                  (carried.out * each + leaving) / from_);
     computes_ += computes;
@@ -205,7 +215,7 @@ class Passes {
   }
 
   const Swapping& swapping_;
-  const double seconds_, forward_share_, tier_, memory_, to_, from_;
+  const double seconds_, forward_share_, tier_, standstill_, memory_, to_, from_;
   double computes_ = 0, tier_waits_ = 0, link_waits_ = 0;
 };
 
@@ -284,7 +294,9 @@ SwapTime SwappedUpdateSeconds(const Swapping& swapping, const Machines& group) {
   const double comes = (state + SumBytes(swapping)) * trained / tier;
   const double leaves = (state * trained + again) / tier;
   const bool counts = group.update_rate > 0 || group.device_bytes > 0;
-  const double computes = counts ? trained / UpdateRate(group) : 0;
+  const double computes = counts ? trained / UpdateRate(group) +
+                                       (comes + leaves) * tier * DiskStandstill(swapping, group)
+                                 : 0;
   // Beside the update of a segment are the others' ways: the first one's way there and the last
   // one's way back are beside none.
   double first = 0, last = 0;

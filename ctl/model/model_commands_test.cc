@@ -137,6 +137,7 @@ TEST_F(ModelCommandsTest, AMachineIsMeasuredAsAFleetThatAJobIsPlannedFor) {
   const std::string fleet = Output();
   EXPECT_THAT(fleet, HasSubstr("memoryGiB: "));
   EXPECT_THAT(fleet, HasSubstr("diskMBps: "));
+  EXPECT_THAT(fleet, HasSubstr("diskSecondsPerGiB: "));
   EXPECT_THAT(fleet, HasSubstr("memoryMBps: "));
   EXPECT_THAT(fleet, HasSubstr("updateMillions: "));
   ASSERT_TRUE(WriteFile(Path("fleet.yaml"), fleet).ok());

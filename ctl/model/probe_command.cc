@@ -1,5 +1,6 @@
 #include "ctl/model/probe_command.h"
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -114,8 +115,24 @@ Result<double> MeasureUpdate(api::SwarmJob job, int threads, double seconds) {
   return updated / ToSeconds(Clock::now() - begun);
 }
 
-/// Bytes a second of a thread that reads and one that writes, each of half of so many.
-Result<double> MeasureTier(tier::Tier* tier, double seconds, double gibibytes) {
+/// What moving bytes takes.
+struct TierRates {
+  double bytes_per_second = 0;
+  double core_seconds_per_byte = 0;
+};
+
+/// Of all threads of this process, with what the system does for them.
+double CoreSeconds() {
+  rusage used{};
+  ::getrusage(RUSAGE_SELF, &used);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+  };
+  return seconds(used.ru_utime) + seconds(used.ru_stime);
+}
+
+/// Of a thread that reads and one that writes, each half of so many bytes.
+Result<TierRates> MeasureTier(tier::Tier* tier, double seconds, double gibibytes) {
   const auto half = static_cast<std::uint64_t>(gibibytes * kGibibyte / 2);
   const std::uint64_t chunks = std::max<std::uint64_t>(half / kChunk, 1);
   RETURN_IF_ERROR(tier->Grow(2 * chunks * kChunk));
@@ -124,6 +141,7 @@ Result<double> MeasureTier(tier::Tier* tier, double seconds, double gibibytes) {
     RETURN_IF_ERROR(tier->Write(i * kChunk, written));
   }
   std::atomic<std::uint64_t> bytes = 0;
+  const double used = CoreSeconds();
   const Timepoint begun = Clock::now(), end = begun + FromSeconds(seconds);
   const auto repeat = [&](const std::function<Status(std::uint64_t chunk)>& touch) {
     for (std::uint64_t i = 0; i == 0 || Clock::now() < end; ++i) {
@@ -141,7 +159,8 @@ Result<double> MeasureTier(tier::Tier* tier, double seconds, double gibibytes) {
     ended[1] = repeat([&](std::uint64_t i) { return tier->Read(i * kChunk, read); });
   }
   for (const Status& status : ended) RETURN_IF_ERROR(status);
-  return static_cast<double>(bytes) / ToSeconds(Clock::now() - begun);
+  const auto moved = static_cast<double>(bytes);
+  return TierRates{moved / ToSeconds(Clock::now() - begun), (CoreSeconds() - used) / moved};
 }
 
 std::string HostName() {
@@ -191,13 +210,15 @@ ExitCode ProbeMachine(const ProbeOptions& options, std::ostream& out, std::ostre
   const auto memory_tier = tier::MakeMemoryTier();
   const auto memory = MeasureTier(memory_tier.get(), options.seconds, kCopiedGibibytes);
   if (!memory.ok()) return fail(memory.status());
-  fields += Format(", memoryMBps: %.4g, updateMillions: %.4g", *memory / kMega, *update / kMega);
+  fields += Format(", memoryMBps: %.4g, updateMillions: %.4g", memory->bytes_per_second / kMega,
+                   *update / kMega);
   if (!options.scratch.empty()) {
     const auto scratch = tier::OpenFileTier(options.scratch);
     if (!scratch.ok()) return fail(scratch.status());
     const auto disk = MeasureTier(scratch->get(), options.seconds, options.scratch_gib);
     if (!disk.ok()) return fail(disk.status());
-    fields += Format(", diskMBps: %.4g", *disk / kMega);
+    fields += Format(", diskMBps: %.4g, diskSecondsPerGiB: %.3g", disk->bytes_per_second / kMega,
+                     disk->core_seconds_per_byte * kGibibyte);
   }
   const std::string name = options.name.empty() ? HostName() : options.name;
   const std::string region = options.region.empty() ? name : options.region;
