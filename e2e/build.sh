@@ -10,6 +10,7 @@
 #                         SWARM_KUBERNETES_BINARIES names to e2e/run.py and to the tests of API servers
 #   e2e/build.sh --kwok   also builds kwok, for the scale bench
 #   e2e/build.sh --kueue  also builds Kueue's controller, for the case `kueue`
+#   e2e/build.sh --jobset also builds kwok and JobSet's controller, for the scale bench
 set -euo pipefail
 cd "$(dirname "$0")/.."
 deps=${SWARM_DEPS:-$PWD/.deps}
@@ -23,6 +24,7 @@ coredns=v1.12.4
 helm=v3.20.2
 kwok=v0.7.0
 kueue=v0.17.0
+jobset=v0.12.0
 
 need() { # command, Debian package
   command -v "$1" >/dev/null || [ -e "$1" ] || missing+=("$2")
@@ -105,19 +107,19 @@ build_kubernetes() {
   done
 }
 
-build_etcd() { # its program is the main package at the root of a module of its own
-  wanting etcd $etcd || return 0
+build_within() { # name, package, its module, version: for one that `go install` refuses, by a module of this script
+  wanting "$1" "$4" || return 0
   require_go
-  echo "e2e: building etcd $etcd"
-  mkdir "$work/etcd"
+  echo "e2e: building $1 $4"
+  mkdir "$work/$1"
   (
-    cd "$work/etcd"
-    printf 'module etcd\n\ngo 1.25.0\n\nrequire go.etcd.io/etcd/server/v3 %s\n' $etcd >go.mod
-    printf '//go:build tools\n\npackage tools\n\nimport _ "go.etcd.io/etcd/server/v3"\n' >tools.go
+    cd "$work/$1"
+    printf 'module %s\n\ngo 1.26.0\n\nrequire %s %s\n' "$1" "$3" "$4" >go.mod
+    printf '//go:build tools\n\npackage tools\n\nimport _ "%s"\n' "$2" >tools.go
     go mod tidy 2>"$out/go.log" || { tail -n 20 "$out/go.log" >&2; exit 1; }
-    nice go build -trimpath -ldflags "-s -w" -o "$out/etcd" go.etcd.io/etcd/server/v3
+    nice go build -trimpath -ldflags "-s -w" -o "$out/$1" "$2"
   )
-  built etcd $etcd
+  built "$1" "$4"
 }
 
 build_tool() { # name, package, version, further flags of the linker
@@ -136,24 +138,34 @@ if [ "$out" != "$deps/kube" ]; then # all else is that of the usual one
   done
   exit
 fi
-build_etcd
+# Its program is the main package at the root of a module of its own.
+build_within etcd go.etcd.io/etcd/server/v3 go.etcd.io/etcd/server/v3 $etcd
 build_tool coredns github.com/coredns/coredns $coredns
 # The Kubernetes version that helm assumes when it has no cluster to ask.
 capabilities=helm.sh/helm/v3/pkg/chartutil
 build_tool helm helm.sh/helm/v3/cmd/helm $helm \
   "-X $capabilities.k8sVersionMajor=1 -X $capabilities.k8sVersionMinor=${kubernetes%%.*}"
-[ "${1:-}" != --kwok ] || build_tool kwok sigs.k8s.io/kwok/cmd/kwok $kwok
 
-build_kueue() { # and the definitions of its kinds, which its module has
-  build_tool kueue sigs.k8s.io/kueue/cmd/kueue $kueue
-  [ "$(cat "$out/kueue-crds.stamp" 2>/dev/null)" != $kueue ] || return 0
+keep_kinds() { # name, module, version: the definitions of the kinds of a controller, which its module has
+  [ "$(cat "$out/$1-crds.stamp" 2>/dev/null)" != "$3" ] || return 0
   require_go
   local module
-  module=$(go mod download -json sigs.k8s.io/kueue@$kueue | sed -n 's/^\t"Dir": "\(.*\)",\{0,1\}$/\1/p')
-  rm -rf "$out/kueue-crds"
-  mkdir "$out/kueue-crds"
-  cp "$module"/config/components/crd/bases/*.yaml "$out/kueue-crds/"
-  chmod -R u+w "$out/kueue-crds"
-  echo $kueue >"$out/kueue-crds.stamp"
+  module=$(go mod download -json "$2@$3" | sed -n 's/^\t"Dir": "\(.*\)",\{0,1\}$/\1/p')
+  rm -rf "$out/$1-crds"
+  mkdir "$out/$1-crds"
+  cp "$module"/config/components/crd/bases/*.yaml "$out/$1-crds/"
+  chmod -R u+w "$out/$1-crds"
+  echo "$3" >"$out/$1-crds.stamp"
 }
-[ "${1:-}" != --kueue ] || build_kueue
+
+case ${1:-} in
+  --kwok | --jobset) build_tool kwok sigs.k8s.io/kwok/cmd/kwok $kwok ;;&
+  --jobset)
+    build_within jobset sigs.k8s.io/jobset sigs.k8s.io/jobset $jobset
+    keep_kinds jobset sigs.k8s.io/jobset $jobset
+    ;;
+  --kueue)
+    build_tool kueue sigs.k8s.io/kueue/cmd/kueue $kueue
+    keep_kinds kueue sigs.k8s.io/kueue $kueue
+    ;;
+esac

@@ -22,6 +22,7 @@ SPOT, ON_DEMAND = "spot", "on-demand"
 # For the cluster's own programs: with their default limits, the bench would measure them instead of the
 # operator.
 UNLIMITED = ["--kube-api-qps=2000", "--kube-api-burst=4000"]
+USER = f"system:serviceaccount:{SYSTEM}:{OPERATOR}"
 METADATA_ONLY = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
 
 
@@ -79,7 +80,8 @@ class KwokCluster:
         self.binaries = binaries
         network.make()
         self.plane = ControlPlane(self.folder, binaries)
-        self.audit = AuditLog(self.folder / "audit.log")
+        self.audit = AuditLog(self.folder / "audit.log", lambda user: user == USER)
+        self.audit_of_others = AuditLog(self.audit.path, lambda user: user != USER)  # pods that they make, and no more
         self.api = None
         self.kwok = None
         self.token = ""
@@ -87,10 +89,11 @@ class KwokCluster:
     def start(self):
         """Control plane, kwok, and the chart without its Deployment: the operators run beside it."""
         policy = self.folder / "audit.yaml"
-        user = f"system:serviceaccount:{SYSTEM}:{OPERATOR}"
+        made = [{"group": "", "resources": ["pods"]}]
         policy.write_text(json.dumps({
             "apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"],
-            "rules": [{"level": "Metadata", "users": [user]}, {"level": "None"}]}))
+            "rules": [{"level": "Metadata", "users": [USER]},
+                      {"level": "Metadata", "verbs": ["create"], "resources": made}, {"level": "None"}]}))
         plane = self.plane
         plane.api.command += [f"--audit-policy-file={policy}", f"--audit-log-path={self.audit.path}"]
         # On a busy machine, kwok sends the heartbeats of its nodes late.

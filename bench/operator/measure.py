@@ -29,6 +29,7 @@ class Request:
 
     def __init__(self, event):
         where = event.get("objectRef", {})
+        self.user = event["user"]["username"]
         self.verb = event["verb"]
         self.resource = "/".join(part for part in (where.get("resource"), where.get("subresource")) if part)
         self.name = where.get("name", "")
@@ -49,10 +50,11 @@ class Request:
 
 
 class AuditLog:
-    """The requests of one user to the API server, without watches. The log has no other user."""
+    """The requests of some users to the API server, without watches."""
 
-    def __init__(self, path):
+    def __init__(self, path, is_of):
         self.path = pathlib.Path(path)
+        self.is_of = is_of
         self.requests = []
         self.read_to = 0
 
@@ -67,7 +69,9 @@ class AuditLog:
                     self.read_to += len(line)
                     event = json.loads(line)
                     if event["stage"] == "ResponseComplete" and event["verb"] != "watch":
-                        self.requests.append(Request(event))
+                        request = Request(event)
+                        if self.is_of(request.user):
+                            self.requests.append(request)
         return self.requests
 
     def between(self, begin, end=float("inf")):

@@ -3,6 +3,8 @@
 
     make scale                                     200 SwarmJobs of 50 pods, 500 lost at once
     bench/operator/scale.py --jobs 10 --pods 20    smaller
+    bench/operator/scale.py --jobset               creates as many pods by JobSet's controller and by the operator,
+                                                   both without a limit of their requests, and nothing else
     bench/operator/scale.py --kube-qps 1000        with another limit than that of the chart
 
 Needs root and Go, like `make e2e`. Everything lives in its own namespaces and disappears at the end. The
@@ -27,7 +29,8 @@ sys.path.insert(0, str(ROOT / "e2e"))
 from cluster import sandbox  # noqa: E402
 from cluster.daemon import wait_until  # noqa: E402
 from kwok_cluster import ON_DEMAND, SPOT, KwokCluster, Operator, Refused, processors  # noqa: E402
-from measure import count, histogram_quantile, quantile  # noqa: E402
+import jobset  # noqa: E402
+from measure import Process, count, histogram_quantile, quantile  # noqa: E402
 
 NAMESPACE = "bench"
 TRAINERS_ON_A_NODE = 25
@@ -45,17 +48,21 @@ def parse_arguments():
     parser.add_argument("--pods-on-a-node", type=int, default=25)
     parser.add_argument("--steady", type=int, default=60, help="seconds of the steady state")
     parser.add_argument("--kube-qps", type=float, help="of the operator; without it, its own")
+    parser.add_argument("--jobset", action="store_true", help="only compare the creation of pods with JobSet's")
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release")
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "out")
     return parser.parse_args()
 
 
-def job(index, workers):
-    """A SwarmJob. No program reads its data."""
-    requests = {"requests": {"cpu": "1", "memory": "1Gi"}}
+REQUESTS = {"requests": {"cpu": "1", "memory": "1Gi"}}
+
+
+def job(index, workers, gated=False):
+    """A SwarmJob. No program reads its data. Gated, its pods are never scheduled."""
+    gates = {"schedulingGates": jobset.NEVER} if gated else {}
     return {
         "apiVersion": "swarmjob.dev/v1alpha1", "kind": "SwarmJob",
-        "metadata": {"name": f"job-{index:04}", "namespace": NAMESPACE},
+        "metadata": {"name": f"{'gated' if gated else 'job'}-{index:04}", "namespace": NAMESPACE},
         "spec": {
             "model": {"config": {"architectures": ["LlamaForCausalLM"], "hidden_size": 2048, "num_hidden_layers": 22,
                                  "num_attention_heads": 32, "num_key_value_heads": 4, "intermediate_size": 5632,
@@ -64,9 +71,9 @@ def job(index, workers):
             "training": {"maxSteps": 100000, "globalBatchSize": 512, "sequenceLength": 2048},
             "checkpoint": {"uri": f"s3://bench/runs/{index}/", "intervalSteps": 100},
             "pipeline": {"stages": 4},
-            "workers": {"replicas": workers, "pools": [
-                {"name": "spot", "nodeSelector": {"swarmjob.dev/capacity": SPOT}, "resources": requests}]},
-            "trainer": {"template": {"spec": {"nodeSelector": {"swarmjob.dev/capacity": ON_DEMAND}}}},
+            "workers": {"replicas": workers, "template": {"spec": gates}, "pools": [
+                {"name": "spot", "nodeSelector": {"swarmjob.dev/capacity": SPOT}, "resources": REQUESTS}]},
+            "trainer": {"template": {"spec": {"nodeSelector": {"swarmjob.dev/capacity": ON_DEMAND}, **gates}}},
             "preemption": {"drainSeconds": 20}}}
 
 
@@ -77,8 +84,8 @@ class Bench:
         self.options = options
         self.cluster = cluster
         self.figures = {"jobs": options.jobs, "pods": options.jobs * options.pods, "machine": processors()}
-        self.arguments = [f"--kube-qps={options.kube_qps}", f"--kube-burst={2 * options.kube_qps}"] \
-            if options.kube_qps else []
+        qps = options.kube_qps or (jobset.QPS if options.jobset else None)
+        self.arguments = [f"--kube-qps={qps}", f"--kube-burst={2 * qps}"] if qps else []
         self.operator = None
         self.memory_without_pods = 0
 
@@ -101,16 +108,64 @@ class Bench:
         self.cluster.add_nodes(-(-self.options.jobs // TRAINERS_ON_A_NODE), ON_DEMAND)
         self.cluster.await_nodes()
         self.cluster.kubectl("create", "namespace", NAMESPACE)
+        if self.options.jobset:
+            self.run(self.create_by_jobset)
         self.operator = self.new_operator(0)
         self.operator.await_looked_at(0)
+        if self.options.jobset:
+            return self.run(self.create_gated)
         time.sleep(3)
         self.memory_without_pods = self.operator.process.memory_mib()
         for phase in (self.create, self.steady, self.lose_one_by_one, self.lose_nodes, self.standby, self.restart):
-            begun = time.monotonic()
-            print(f"bench: {phase.__name__}", flush=True)
-            self.figures[phase.__name__] = figures = phase()
-            figures["phase_seconds"] = round(time.monotonic() - begun, 1)
-            print(f"bench: {json.dumps(figures)}", flush=True)
+            self.run(phase)
+        return None
+
+    def run(self, phase):
+        """A phase, whose figures stand under its name."""
+        begun = time.monotonic()
+        print(f"bench: {phase.__name__}", flush=True)
+        self.figures[phase.__name__] = figures = phase()
+        figures["phase_seconds"] = round(time.monotonic() - begun, 1)
+        print(f"bench: {json.dumps(figures)}", flush=True)
+
+    def await_pods(self, audit, daemon, since):
+        """When the last pod of all was made after that moment, by the programs of an audit log."""
+        total = self.figures["pods"]
+
+        def made():
+            return [request.end for request in audit.between(since)
+                    if request.verb == "create" and request.resource == "pods" and request.code == 201]
+        wait_until(lambda: len(made()) >= total, 1800, f"{total} pods to be there", watched=daemon, interval=0.5)
+        return max(made())
+
+    def create_by_jobset(self):
+        """JobSet and the controller of Jobs make as many pods, on the empty cluster."""
+        controller = jobset.start(self.cluster)
+        time.sleep(10)  # until its caches are full
+        path = jobset.PATH.format(NAMESPACE)
+        figures = self.create_and_delete(path, lambda index: jobset.jobset(NAMESPACE, index, self.options.pods - 1, REQUESTS),
+                                         self.cluster.audit_of_others, controller)
+        controller.signal(15)
+        controller.process.wait(timeout=30)
+        return figures
+
+    def create_gated(self):
+        """The operator on the same terms: no pod is scheduled."""
+        return self.create_and_delete(JOBS, lambda index: job(index, self.options.pods - 1, gated=True),
+                                      self.cluster.audit, self.operator.daemon)
+
+    def create_and_delete(self, path, make, audit, daemon):
+        """From no job to all pods, and back. `make(index)` gives a job, whose pods `daemon` or others make."""
+        begin, before = time.time(), Process(daemon.process.pid).cpu_seconds()
+        for index in range(self.options.jobs):
+            self.cluster.api("POST", path, make(index))
+        submitted = time.time()
+        there = self.await_pods(audit, daemon, begin)
+        cpu = Process(daemon.process.pid).cpu_seconds() - before
+        self.cluster.kubectl("delete", path.rsplit("/", maxsplit=1)[1], "--all", "--namespace", NAMESPACE, "--wait=false")
+        wait_until(lambda: not self.cluster.api.pods("limit=1"), 1800, "all pods to be gone", interval=1)
+        return {"submitted_seconds": submitted - begin, "pods_there_seconds": there - begin,
+                "pods_a_second": self.figures["pods"] / (there - begin), "cpu_seconds": cpu}
 
     def create(self):
         """From no job to all pods running."""
@@ -119,12 +174,7 @@ class Bench:
             self.cluster.api("POST", JOBS, job(index, self.options.pods - 1))
         submitted = time.time()
         total = self.figures["pods"]
-
-        def created():
-            return sum(request.verb == "create" and request.resource == "pods" and request.code == 201
-                       for request in self.cluster.audit.read()) >= total
-        wait_until(created, 1800, f"{total} pods to be there", watched=self.operator.daemon, interval=0.5)
-        there = max(request.end for request in self.cluster.audit.read() if request.resource == "pods")
+        there = self.await_pods(self.cluster.audit, self.operator.daemon, begin)
         wait_until(lambda: not self.cluster.api.some_pod_is_not("Running"), 1800, "all pods to run", interval=0.5)
         running = time.time()
         self.await_quiet()
@@ -342,7 +392,7 @@ def main():
         except Refused as refusal:
             print(f"bench: {refusal}", file=sys.stderr)
             return 1
-    subprocess.run([ROOT / "e2e" / "build.sh", "--kwok"], check=True)
+    subprocess.run([ROOT / "e2e" / "build.sh", "--jobset" if options.jobset else "--kwok"], check=True)
     return sandbox.run([sys.executable, *sys.argv])
 
 
