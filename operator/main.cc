@@ -59,7 +59,7 @@ struct Flags {
   std::string proof_home;
   std::string page_listen;
   bool page_behind_proxy = false;
-  double kube_qps = 200, kube_burst = 400;
+  double kube_qps = 500, kube_burst = 1000;
   int workers = 8;
 };
 
