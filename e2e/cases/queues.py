@@ -1,4 +1,6 @@
 """Jobs that wait in a queue of Kueue."""
+import pathlib
+
 from harness.case import case
 from harness.kubectl import eventually
 
@@ -7,8 +9,9 @@ PRIORITY = "kueue.x-k8s.io/priority-class"
 ONE_JOB = {"on-demand": "50m", "spot": "200m"}  # the processors of a trainer, and of four workers
 
 
-def put_queue(world):
-    """A queue with room for one job: its trainer on on-demand nodes, and its workers on spot nodes."""
+def put_queue(world, kubectl=None, checks=()):
+    """A queue with room for one job: its trainer on on-demand nodes, and its workers on spot nodes. In the cluster of
+    `kubectl`, with the checks that must agree before a job is admitted."""
     def of(kind, name, **content):
         return {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": kind, "metadata": {"name": name}, **content}
 
@@ -17,11 +20,12 @@ def put_queue(world):
                                               {"name": "memory", "nominalQuota": "64Gi"}]}
     local = of("LocalQueue", "night", spec={"clusterQueue": "all"})
     local["metadata"]["namespace"] = world.namespace
-    world.kubectl.apply(
+    strategy = {"admissionChecksStrategy": {"admissionChecks": [{"name": each} for each in checks]}} if checks else {}
+    (kubectl or world.kubectl).apply(
         *(of("ResourceFlavor", name, spec={"nodeLabels": {"swarmjob.dev/capacity": name}}) for name in ONE_JOB),
         of("WorkloadPriorityClass", "urgent", value=1000),
         of("ClusterQueue", "all", spec={
-            "namespaceSelector": {}, "preemption": {"withinClusterQueue": "LowerPriority"},
+            **strategy, "namespaceSelector": {}, "preemption": {"withinClusterQueue": "LowerPriority"},
             "resourceGroups": [{"coveredResources": ["cpu", "memory"],
                                 "flavors": [quota(*each) for each in ONE_JOB.items()]}]}),
         local)
@@ -86,3 +90,44 @@ def kueue(world):
     first.verify(world, complete=False)
     second.verify(world, complete=False)
     urgent.verify(world)
+
+
+def put_dispatch(world, other):
+    """The check "elsewhere": MultiKueue runs in the cluster of the kubectl `other` what it is asked for."""
+    whole = pathlib.Path(other.kubeconfig).with_suffix(".whole")  # MultiKueue takes no paths in it
+    whole.write_text(other("config", "view", "--raw", "--flatten"))
+
+    def of(kind, name, **spec):
+        return {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": kind, "metadata": {"name": name}, "spec": spec}
+    world.kubectl.apply(
+        of("MultiKueueCluster", "west", clusterSource={"kubeConfig": {"locationType": "Path", "location": str(whole)}}),
+        of("MultiKueueConfig", "all", clusters=["west"]),
+        of("AdmissionCheck", "elsewhere", controllerName="kueue.x-k8s.io/multikueue",
+           parameters={"apiGroup": "kueue.x-k8s.io", "kind": "MultiKueueConfig", "name": "all"}))
+
+
+@case("MultiKueue runs a job in another cluster, and its own has the status", machines=True, seconds=600)
+def multikueue(world):
+    with world.west() as west, world.kueue():
+        put_dispatch(world, west)
+        put_queue(world, checks=["elsewhere"])
+        put_queue(world, west)
+        for kubeconfig in (None, west.kubeconfig):
+            world.install("--set", "kueue.enabled=true", kubeconfig=kubeconfig)
+        job = world.job(steps=1200, managedBy="kueue.x-k8s.io/multikueue")
+        queued(job)
+
+        def there():
+            return [pod for pod in west.list("pods", world.namespace, f"swarmjob.dev/job={job.name}")
+                    if "deletionTimestamp" not in pod["metadata"]]
+        eventually("the job's pods in the other cluster", lambda: len(there()) == 5, 120)
+        eventually("the trainer's and the workers' words", lambda: job.condition("Ready")[0] == "True", 120)
+        world.check("its own cluster has no pod of it", not job.pods(), job.pod_names())
+        lost = next(pod["metadata"]["name"] for pod in there() if pod["metadata"]["labels"]["swarmjob.dev/role"] == "worker")
+        west.delete("pod", lost, world.namespace, "--grace-period=0", "--force")
+        world.note(f"killed in the other cluster: {lost}")
+        job.await_success()
+        eventually("Kueue to hear of its end", lambda: told(world, job, "Finished")[0] == "True", 60)
+        eventually("the job to be removed from the other cluster",
+                   lambda: west.get("swarmjob", job.name, world.namespace) is None, 90)
+    job.verify(world)

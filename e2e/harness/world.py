@@ -330,14 +330,17 @@ class World:
 
     @contextlib.contextmanager
     def kueue(self):
-        """Runs Kueue's controller meanwhile. At its end the operator is as before. Skips the case without Kueue."""
+        """Runs Kueue's controller meanwhile, in each cluster that there is. At its end the operator is as before. Skips the case without Kueue."""
         if self.cluster is None or not kueue.can_run(self.cluster.binaries):
             raise Skip("needs a cluster of its own, and Kueue: e2e/build.sh --kueue builds it")
-        controller = kueue.start(self.cluster)
+        controllers = []
         try:
+            for number, cluster in enumerate([self.cluster, *self.beside]):
+                controllers.append(kueue.start(cluster, number))
             yield
         finally:
-            controller.kill()
+            for controller in controllers:
+                controller.kill()
             self.install()
 
     def uninstall(self, kubeconfig=None):

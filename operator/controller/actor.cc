@@ -260,14 +260,14 @@ Status Actor::TryWriteWorkload(const Acting& acting) {
 Status Actor::DeleteWorkload(const Acting& acting, const plan::DeleteWorkload& action) {
   const Status status =
       client_.Delete(kube::resources::Workloads(),
-                     {acting.view.ns, names::WorkloadName(acting.view.name)}, {.uid = action.uid});
+                     {acting.view.ns, objects::WorkloadNameOf(acting.view)}, {.uid = action.uid});
   // Another one has the name now: the one to delete is gone.
   return status.code() == StatusCode::kAborted ? Status() : status;
 }
 
 Status Actor::TellQueue(const Acting& acting, const plan::TellQueue& action) {
   const auto read = client_.Get(kube::resources::Workloads(),
-                                {acting.view.ns, names::WorkloadName(acting.view.name)});
+                                {acting.view.ns, objects::WorkloadNameOf(acting.view)});
   if (read.status().code() == StatusCode::kNotFound) return Status();
   RETURN_IF_ERROR(read.status());
   if (kube::ResourceVersionOf(**read) != action.version) {

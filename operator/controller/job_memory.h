@@ -52,6 +52,7 @@ struct JobMemory {
   plan::Tenures tenures;
   std::optional<plan::Refusal> refusal;
   std::string workload_refusal;        ///< why the last write of its Workload was refused
+  std::string queue_trouble;           ///< of a job that runs elsewhere, as last told in an event
   std::optional<api::WallTime> moved;  ///< when the last move was ordered
   std::optional<api::WallTime> status_written;
   std::uint64_t judged_generation = 0;  ///< the generation whose pods the API server has judged

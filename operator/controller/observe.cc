@@ -70,9 +70,12 @@ plan::ObservedQueue ObserveQueue(const objects::JobView& view, const Snapshot& s
                                  const objects::PodOptions& pods, const JobMemory& memory) {
   plan::ObservedQueue queue{.name = objects::QueueOf(view),
                             .unreadable = snapshot.no_workloads,
-                            .refusal = memory.workload_refusal};
+                            .refusal = memory.workload_refusal,
+                            .prebuilt = objects::IsPrebuilt(view)};
   const kube::Object& object = snapshot.workload;
-  if (!object || !kube::IsOwnedBy(*object, view.uid, kube::Ownership::kController)) return queue;
+  if (!object) return queue;
+  const bool is_own = kube::IsOwnedBy(*object, view.uid, kube::Ownership::kController);
+  if (!is_own && !(queue.prebuilt && !kube::IsOwned(*object))) return queue;
   const auto wanted = objects::BuildWorkload(view, pods, std::nullopt);
   if (!wanted.ok()) queue.refusal = wanted.status().message();
   queue.workload = objects::ReadWorkload(*object, wanted.ok() ? *wanted : *object);

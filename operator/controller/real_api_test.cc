@@ -113,8 +113,9 @@ class ControllerRealApiTest : public kube::ApiServerUnderTest {
 
   Status Submit(const std::string& spec = "{}") { return SubmitTo(ns_, spec); }
   /// A job whose label names a queue.
-  Status SubmitToQueue(const json& labels = {{names::kQueueLabel, "night"}}) {
-    json job = JobUnderTest("{}", {ns_, "tiny"});
+  Status SubmitToQueue(const json& labels = {{names::kQueueLabel, "night"}},
+                       const std::string& spec = "{}") {
+    json job = JobUnderTest(spec, {ns_, "tiny"});
     job["metadata"]["labels"] = labels;
     return client_->Create(SwarmJobs(), job).status();
   }
@@ -594,11 +595,9 @@ class QueueRealApiTest : public ControllerRealApiTest {
     ASSERT_TRUE(made.ok()) << made.status().ToString();
   }
 
-  bool HasWorkload() {
-    return client_->Get(kube::resources::Workloads(), {ns_, "swarmjob-tiny"}).ok();
-  }
+  bool HasWorkload() { return client_->Get(kube::resources::Workloads(), {ns_, name_}).ok(); }
   json Workload() {
-    const auto workload = client_->Get(kube::resources::Workloads(), {ns_, "swarmjob-tiny"});
+    const auto workload = client_->Get(kube::resources::Workloads(), {ns_, name_});
     EXPECT_TRUE(workload.ok()) << workload.status().ToString();
     return workload.ok() ? **workload : json();
   }
@@ -618,6 +617,7 @@ class QueueRealApiTest : public ControllerRealApiTest {
     }));
   }
   int touches_ = 0;
+  std::string name_ = "swarmjob-tiny";  // of the Workload
 
   static void Set(json& status, const std::string& type, bool value, const std::string& reason) {
     json& conditions = status["conditions"];
@@ -685,12 +685,76 @@ TEST_F(QueueRealApiTest, AJobOfAQueueWaitsForItsTurnIsEvictedAndComesBack) {
   EXPECT_EQ(WorkloadCondition("Finished")["reason"], "Succeeded");
 }
 
+TEST_F(QueueRealApiTest, AJobThatRunsInAnotherClusterHasItsWorkloadAndNothingElse) {
+  InstallKueue();
+  const Leader leader(*this, 1);
+  const std::string elsewhere = R"({"managedBy": "kueue.x-k8s.io/multikueue"})";
+  ASSERT_TRUE(SubmitToQueue({{names::kQueueLabel, "night"}}, elsewhere).ok());
+  ASSERT_TRUE(Await([&] { return HasWorkload(); }));
+  EXPECT_TRUE(kube::IsOwnedBy(Workload(), kube::UidOf(Job()), kube::Ownership::kController));
+  Admit();
+  kube::SystemTiming().Sleep(milliseconds(500), {});
+  EXPECT_THAT(PodNames(), IsEmpty());
+  EXPECT_FALSE(Job().contains("status"));
+}
+
+TEST_F(QueueRealApiTest, AJobFromAnotherClusterTakesTheWorkloadThatCameWithIt) {
+  InstallKueue();
+  PutFlavor();
+  const Leader leader(*this, 1);
+  ASSERT_TRUE(
+      SubmitToQueue({{names::kQueueLabel, "night"}, {names::kPrebuiltWorkloadLabel, "its-own"}})
+          .ok());
+  ASSERT_TRUE(Await([&] { return Condition("Admitted") == "False: Queued"; }));
+  EXPECT_FALSE(HasWorkload()) << "the operator makes none";
+  const auto pod_set = [](const char* name, int count) {
+    const json container = {{"name", "main"}, {"image", "i"}};
+    return json{{"name", name},
+                {"count", count},
+                {"template", {{"spec", {{"containers", json::array({container})}}}}}};
+  };
+  const json workload = {
+      {"apiVersion", "kueue.x-k8s.io/v1beta2"},
+      {"kind", "Workload"},
+      {"metadata",
+       {{"name", "its-own"}, {"namespace", ns_}, {"labels", {{names::kJobLabel, "tiny"}}}}},
+      {"spec",
+       {{"queueName", "night"},
+        {"podSets", {pod_set("trainer", 1), pod_set("workers-default", 4)}}}}};
+  ASSERT_TRUE(client_->Create(kube::resources::Workloads(), workload).ok());
+  name_ = "its-own";
+  Admit();
+  EXPECT_TRUE(Await([&] { return PodNames().size() == 5; }));
+  const json spec = Workload()["spec"];
+  ASSERT_TRUE(client_
+                  ->Patch(SwarmJobs(), {ns_, "tiny"}, kube::PatchType::kMerge,
+                          {{"spec", {{"suspend", true}}}})
+                  .ok());
+  EXPECT_TRUE(Await([&] { return PodNames().empty(); }));
+  EXPECT_TRUE(Await([&] { return Condition("Suspended").starts_with("True"); }));
+  EXPECT_EQ(Workload()["spec"], spec);
+}
+
 TEST_F(QueueRealApiTest, WithoutKueueAJobOfAQueueIsToldThatThereIsNone) {
   const Leader leader(*this, 1);
   ASSERT_TRUE(SubmitToQueue().ok());
   ASSERT_TRUE(Await([&] { return Condition("Admitted") == "Unknown: QueueUnavailable"; }));
   EXPECT_THAT(Job()["status"]["conditions"].dump(), HasSubstr("does not serve Workloads"));
   EXPECT_THAT(PodNames(), IsEmpty());
+}
+
+TEST_F(QueueRealApiTest, WithoutKueueAJobThatRunsInAnotherClusterHasAnEventThatSaysSo) {
+  const Leader leader(*this, 1);
+  const std::string elsewhere = R"({"managedBy": "kueue.x-k8s.io/multikueue"})";
+  ASSERT_TRUE(SubmitToQueue({{names::kQueueLabel, "night"}}, elsewhere).ok());
+  EXPECT_TRUE(Await([&] {
+    const auto events = client_->List(kube::resources::Events(), {.ns = ns_});
+    return events.ok() && std::ranges::any_of(events->Unpack(), [](const kube::Object& event) {
+             return kube::TextAt(*event, "/reason") == "QueueUnavailable" &&
+                    kube::TextAt(*event, "/note").find("does not serve Workloads") !=
+                        std::string::npos;
+           });
+  }));
 }
 
 TEST_F(QueueRealApiTest, AJobWaitsForKueueAndForTheRightsOfTheChart) {

@@ -40,9 +40,16 @@ bool NeedsServer(const plan::Plan& plan) {
   });
 }
 
+/// Whether MultiKueue runs the job in another cluster. The operator keeps its Workload here.
+bool RunsElsewhere(const objects::JobView& view) {
+  return view.job.spec.managedBy == names::kMultiKueue;
+}
+
 /// Whether another controller manages the job, or the job is being deleted.
 bool IsLeftAlone(const objects::JobView& view) {
-  return view.deleting || !view.job.spec.managedBy.empty();
+  const bool of_another = !view.job.spec.managedBy.empty();
+  const bool has_workload = RunsElsewhere(view) && HasQueue(view) && view.errors.empty();
+  return view.deleting || (of_another && !has_workload);
 }
 
 /// The clusters in which this pod may be.
@@ -101,9 +108,10 @@ Reconciled Reconciler::Reconcile(const kube::ObjectName& name) {
     parts_.links.Forget(name.ToString());
     return {};
   }
-  Link(*decision, memory.get());
+  const bool elsewhere = RunsElsewhere(decision->view);
+  elsewhere ? parts_.links.Forget(name.ToString()) : Link(*decision, memory.get());
   Reconciled reconciled{CarryOut(*decision, memory.get()), std::nullopt};
-  Show(*decision);
+  elsewhere ? TellOfQueue(*decision, memory.get()) : Show(*decision);
   kube::WallTime next = kube::WallTime::max();
   if (decision->plan.look_again) next = ToWall(*decision->plan.look_again);
   // A renewal that is overdue here is of no use: the plan of an active job has taken care of it.
@@ -117,6 +125,16 @@ Reconciled Reconciler::Reconcile(const kube::ObjectName& name) {
                  Duration(std::chrono::milliseconds(100)));
   }
   return reconciled;
+}
+
+void Reconciler::TellOfQueue(const Decision& decision, JobMemory* memory) {
+  const auto& queue = decision.observed.queue;
+  std::string trouble = queue ? queue->unreadable : "";
+  if (trouble.empty()) trouble = memory->workload_refusal;
+  if (trouble == std::exchange(memory->queue_trouble, trouble) || trouble.empty()) return;
+  parts_.events.Record(kube::ReferenceTo(*decision.snapshot.job), kube::EventType::kWarning,
+                       std::string(NameOf(api::Reason::kQueueUnavailable)), "Reconcile",
+                       "queue " + queue->name + ": " + trouble);
 }
 
 void Reconciler::Forget(const kube::ObjectName& name) {
@@ -269,7 +287,7 @@ Status Reconciler::AddWorkload(const objects::JobView& view, Snapshot* snapshot)
     return Status();
   }
   RETURN_IF_ERROR(all.status());
-  const kube::ObjectName name{view.ns, names::WorkloadName(view.name)};
+  const kube::ObjectName name{view.ns, objects::WorkloadNameOf(view)};
   if (!snapshot->fresh) {
     snapshot->workload = (*all)->Get(name);
     return Status();

@@ -96,6 +96,9 @@ class Reconciler {
   void Choose(const nlohmann::json& job, objects::JobView* view, JobMemory* memory);
   Status Judge(const objects::JobView& view, JobMemory* memory);
   void Link(const Decision& decision, JobMemory* memory);
+  /// Tells why the Workload of a job that runs elsewhere cannot be kept: it has no condition of
+  /// ours.
+  void TellOfQueue(const Decision& decision, JobMemory* memory);
   Status CarryOut(Decision& decision, JobMemory* memory);
   Status Write(const Decision& decision, JobMemory* memory);
   /// Writes the status of the plan if it differs, and then tells its events. True: it was written.

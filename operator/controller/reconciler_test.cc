@@ -634,10 +634,12 @@ TEST_F(ReconcilerTest, AJobMadeAnewUnderTheOldNameBeginsAnew) {
 }
 
 TEST_F(ReconcilerTest, AJobOfAnotherControllerIsNotTouched) {
-  cluster_.Submit(R"({"managedBy": "kueue.x-k8s.io/multikueue"})");
-  operator_.FillCaches();
-  EXPECT_TRUE(operator_.Look().ok());
-  EXPECT_THAT(cluster_.server->writes(), IsEmpty());
+  for (const char* other : {"example.com/other", "kueue.x-k8s.io/multikueue"}) {
+    cluster_.Submit(json{{"managedBy", other}}.dump());
+    operator_.FillCaches();
+    EXPECT_TRUE(operator_.Look().ok());
+    EXPECT_THAT(cluster_.server->writes(), IsEmpty());
+  }
 }
 
 TEST_F(ReconcilerTest, AManifestThatCannotRunIsRefusedWithReasons) {

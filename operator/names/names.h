@@ -44,6 +44,10 @@ inline constexpr const char* kUpdateImageAnnotation = "swarmjob.dev/update-image
 /// Labels of a job by which Kueue knows its queue (a LocalQueue of its namespace) and its priority.
 inline constexpr const char* kQueueLabel = "kueue.x-k8s.io/queue-name";
 inline constexpr const char* kQueuePriorityLabel = "kueue.x-k8s.io/priority-class";
+/// A label by which MultiKueue names the Workload of a job that it has copied from another cluster.
+inline constexpr const char* kPrebuiltWorkloadLabel = "kueue.x-k8s.io/prebuilt-workload-name";
+/// spec.managedBy of a job that MultiKueue runs in another cluster.
+inline constexpr const char* kMultiKueue = "kueue.x-k8s.io/multikueue";
 /// A label of Kueue's on the Workload of a job: the job's UID.
 inline constexpr const char* kQueueJobLabel = "kueue.x-k8s.io/job-uid";
 /// A label of a spot node. The trainer is not scheduled on a node with this label, nor on one with

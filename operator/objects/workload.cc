@@ -134,6 +134,13 @@ std::string QueuePriorityOf(const JobView& view) {
   return label == view.labels.end() ? "" : label->second;
 }
 
+bool IsPrebuilt(const JobView& view) { return view.labels.contains(names::kPrebuiltWorkloadLabel); }
+
+std::string WorkloadNameOf(const JobView& view) {
+  return IsPrebuilt(view) ? view.labels.at(names::kPrebuiltWorkloadLabel)
+                          : names::WorkloadName(view.name);
+}
+
 Result<json> BuildWorkload(const JobView& view, const PodOptions& options,
                            std::optional<std::int64_t> priority) {
   // What the job went through does not change what it needs.
@@ -155,7 +162,7 @@ Result<json> BuildWorkload(const JobView& view, const PodOptions& options,
     ASSIGN_OR_RETURN(const json worker, BuildWorkerPod(bare, 0, pool, options));
     pod_sets.push_back(PodSet(names::WorkersPodSet(pool.name), pods->second, worker));
   }
-  json metadata = JobMetadata(view, names::WorkloadName(view.name));
+  json metadata = JobMetadata(view, WorkloadNameOf(view));
   metadata["labels"][names::kQueueJobLabel] = view.uid;
   metadata["annotations"][names::kAppliedAnnotation] = ShapeOf(pod_sets);
   json spec = {{"podSets", std::move(pod_sets)}, {"queueName", QueueOf(view)}, {"active", true}};

@@ -24,6 +24,10 @@ std::string QueueOf(const JobView& view);
 /// The WorkloadPriorityClass that the job's label names; empty: it has none.
 std::string QueuePriorityOf(const JobView& view);
 
+/// Whether the job's label names a Workload that another made (ObservedQueue::prebuilt).
+bool IsPrebuilt(const JobView& view);
+std::string WorkloadNameOf(const JobView& view);
+
 /// Asks for the trainer and for the workers of each pool: what counts for quota, and where the pods
 /// can go. `priority`: the value of the job's WorkloadPriorityClass, if it has one.
 ///

@@ -43,7 +43,8 @@ void SetAdmitted(ConditionStatus value, Reason reason, const std::string& words,
 /// The job wants no quota: it is suspended, in words, or its queue's label is gone.
 void Leave(const ObservedQueue& queue, const std::string& suspended, Draft* draft) {
   const bool has_queue = !queue.name.empty();
-  if (queue.workload && !queue.workload->deleted && !(has_queue && HasPods(*draft))) {
+  if (queue.workload && !queue.prebuilt && !queue.workload->deleted &&
+      !(has_queue && HasPods(*draft))) {
     draft->plan.actions.push_back(DeleteWorkload{queue.workload->uid});
   }
   if (has_queue) {
@@ -81,7 +82,7 @@ std::optional<Hold> GoOnBlind(const ObservedQueue& queue, Draft* draft) {
 
 /// Replaces a Workload that cannot be corrected, once its quota is not in use.
 Hold Replace(const ObservedQueue& queue, const std::string& why, Draft* draft) {
-  if (!queue.workload->deleted && !HasPods(*draft)) {
+  if (!queue.prebuilt && !queue.workload->deleted && !HasPods(*draft)) {
     draft->plan.actions.push_back(DeleteWorkload{queue.workload->uid});
   }
   return Wait(queue, Reason::kQueued, why, draft);
@@ -107,20 +108,22 @@ std::optional<Hold> Queue(const ObservedQueue& queue, Draft* draft) {
   const Pods asked = AskedPods(draft->job.spec, draft->seen.pod_sizes);
   if (!queue.workload) {
     // Pods that are still there would use the quota of others.
-    if (HasPods(*draft)) return Wait(queue, Reason::kQueued, "the job's Workload is gone", draft);
+    if (queue.prebuilt || HasPods(*draft))
+      return Wait(queue, Reason::kQueued, "the job's Workload is gone", draft);
     return Ask(queue, "the job asks for its quota", draft);
   }
   const ObservedWorkload& workload = *queue.workload;
   if (workload.deleted) return Replace(queue, "the job's Workload is being deleted", draft);
   if (workload.finished) return Replace(queue, "the job's Workload was finished", draft);
   if (!workload.has_quota) {
-    if (workload.outdated || workload.pods != asked) {
+    if (!queue.prebuilt && (workload.outdated || workload.pods != asked)) {
       return Ask(queue, "the job asks for other quota", draft);
     }
     return Wait(queue, workload.evicted ? Reason::kEvicted : Reason::kQueued, workload.words,
                 draft);
   }
-  if (workload.outdated) return Replace(queue, "the pods of the manifest have changed", draft);
+  if (!queue.prebuilt && workload.outdated)
+    return Replace(queue, "the pods of the manifest have changed", draft);
   if (workload.evicted) {
     if (!HasPods(*draft)) {
       draft->plan.actions.push_back(TellQueue{JobNews::kStopped, workload.version, workload.words});
@@ -143,6 +146,27 @@ std::optional<Hold> DecideHold(Draft* draft) {
   if (!suspended.empty()) return Hold{Reason::kSuspended, suspended};
   if (!queue || queue->name.empty()) return std::nullopt;
   return Queue(*queue, draft);
+}
+
+void DecideElsewhere(Draft* draft) {
+  const std::optional<ObservedQueue>& queue = draft->seen.queue;
+  if (!queue || draft->finished()) return;
+  if (!queue->unreadable.empty()) return draft->LookAgain(draft->now() + kRetry);
+  const std::optional<ObservedWorkload>& workload = queue->workload;
+  const bool is_open = workload && !workload->deleted && !workload->finished;
+  if (queue->name.empty() || draft->job.spec.suspend) {
+    // MultiKueue then removes the job there.
+    if (is_open) draft->plan.actions.push_back(DeleteWorkload{workload->uid});
+    return;
+  }
+  const Pods asked = AskedPods(draft->job.spec, draft->seen.pod_sizes);
+  if (!workload ||
+      (is_open && !workload->has_quota && (workload->outdated || workload->pods != asked))) {
+    draft->plan.actions.push_back(WriteWorkload{});
+    if (!queue->refusal.empty()) draft->LookAgain(draft->now() + kRetry);
+  } else if (is_open && workload->has_quota && workload->outdated) {
+    draft->plan.actions.push_back(DeleteWorkload{workload->uid});
+  }
 }
 
 void ReportToQueue(Draft* draft) {

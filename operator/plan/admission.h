@@ -21,6 +21,10 @@ namespace swarm::plan {
 /// Workload, and sets the condition Admitted.
 std::optional<Hold> DecideHold(Draft* draft);
 
+/// Of a job that MultiKueue runs in another cluster: sees to its Workload and does nothing else.
+/// Its status is that of the other cluster, which MultiKueue copies here.
+void DecideElsewhere(Draft* draft);
+
 /// Tells the queue that the job trains, or that it has finished. Needs the draft's conditions.
 void ReportToQueue(Draft* draft);
 

@@ -92,6 +92,51 @@ TEST_F(AdmissionTest, AnEvictedJobWritesACheckpointAndGivesItsQuotaBackWhenNoPod
   EXPECT_THAT(cluster.violations, IsEmpty());
 }
 
+TEST_F(AdmissionTest, AWorkloadThatAnotherMadeIsWaitedForAndNeitherWrittenNorDeleted) {
+  cluster.queue->prebuilt = true;
+  cluster.Live(60);
+  EXPECT_THAT(cluster.done, IsEmpty());
+  EXPECT_EQ(Reason(ConditionType::kAdmitted), "Queued");
+  // MultiKueue copies it, and it asks for other pods than this operator would.
+  cluster.queue->workload = ObservedWorkload{.uid = "u", .outdated = true, .pods = {{"spot", 3}}};
+  cluster.Live(60);
+  EXPECT_THAT(cluster.done, IsEmpty());
+  Admit();
+  cluster.Live(60);
+  EXPECT_EQ(cluster.status().state, api::JobState::kRunning);
+  EXPECT_THAT(cluster.Workers(), SizeIs(3)) << "what was admitted";
+  EXPECT_TRUE(workload().pods_ready);
+  cluster.spec().suspend = true;
+  cluster.Live(120);
+  EXPECT_THAT(cluster.pods, IsEmpty());
+  ASSERT_TRUE(cluster.queue->workload);
+  EXPECT_EQ(workload().uid, "u");
+}
+
+TEST_F(AdmissionTest, AJobThatRunsInAnotherClusterHasItsWorkloadHereAndNothingElse) {
+  cluster.spec().managedBy = names::kMultiKueue;
+  cluster.Live(60);
+  EXPECT_THAT(cluster.done, testing::ElementsAre("write workload"));
+  Admit();
+  cluster.Live(600);
+  EXPECT_THAT(cluster.pods, IsEmpty());
+  EXPECT_EQ(cluster.status(), api::SwarmJobStatus()) << "MultiKueue copies the one of there";
+  EXPECT_TRUE(workload().has_quota);
+  cluster.spec().suspend = true;
+  cluster.Live(60);
+  EXPECT_FALSE(cluster.queue->workload) << "so MultiKueue removes the job there";
+  cluster.spec().suspend = false;
+  cluster.Live(60);
+  EXPECT_TRUE(cluster.queue->workload);
+}
+
+TEST_F(AdmissionTest, AJobOfAnotherControllerIsLeftAlone) {
+  cluster.spec().managedBy = "example.com/other";
+  cluster.Live(60);
+  EXPECT_THAT(cluster.done, IsEmpty());
+  EXPECT_EQ(cluster.status(), api::SwarmJobStatus());
+}
+
 TEST_F(AdmissionTest, AnAdmissionThatIsTakenBackStopsTheJob) {
   Train();
   workload().admitted = false;  // a check of the queue no longer agrees

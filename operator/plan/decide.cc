@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "operator/names/names.h"
 #include "operator/plan/admission.h"
 #include "operator/plan/assignment.h"
 #include "operator/plan/cleanup.h"
@@ -168,7 +169,12 @@ Plan Decide(const Observed& observed) {
     DecideWrite(observed, &plan);
     return plan;
   }
-  if (!observed.job.job->spec.managedBy.empty()) return nothing;
+  if (const std::string& other = observed.job.job->spec.managedBy; !other.empty()) {
+    if (other != names::kMultiKueue) return nothing;
+    Draft draft(observed);
+    DecideElsewhere(&draft);
+    return std::move(draft.plan);
+  }
   if (IsStale(observed)) {
     Plan plan = nothing;
     plan.look_again = observed.now + seconds(1);

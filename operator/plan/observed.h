@@ -202,6 +202,9 @@ struct ObservedQueue {
   std::string name;        ///< empty: the job has none any more
   std::string unreadable;  ///< why the operator cannot read Workloads; empty: it can
   std::string refusal;     ///< why the last write of the Workload was refused; empty: it was not
+  /// The Workload is another's, who has named it in the job: MultiKueue of another cluster. The
+  /// operator tells it the news, and neither writes nor deletes it.
+  bool prebuilt = false;
   std::optional<ObservedWorkload> workload;
 };
 

@@ -74,4 +74,9 @@ bool IsOwnedBy(const nlohmann::json& object, const std::string& uid, Ownership o
   });
 }
 
+bool IsOwned(const nlohmann::json& object) {
+  const nlohmann::json::json_pointer owners("/metadata/ownerReferences");
+  return object.contains(owners) && !object.at(owners).empty();
+}
+
 }  // namespace swarm::kube

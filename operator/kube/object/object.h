@@ -52,6 +52,9 @@ enum class Ownership { kAny, kController };
 bool IsOwnedBy(const nlohmann::json& object, const std::string& uid,
                Ownership ownership = Ownership::kAny);
 
+/// Whether metadata.ownerReferences names any object.
+bool IsOwned(const nlohmann::json& object);
+
 /// The text at `pointer` ("/metadata/name"); empty: there is none.
 std::string TextAt(const nlohmann::json& object, const char* pointer);
 
