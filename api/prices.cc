@@ -28,10 +28,9 @@ bool NamesPair(std::string_view first, std::string_view second, std::string_view
 }
 
 double TrafficDollarsPerByte(const Spec& spec, std::string_view a, std::string_view b) {
-  constexpr double kGiga = 1e9;
   double price = 0;
   for (const TrafficPrice& each : spec.workers.traffic) {
-    if (NamesPair(each.between[0], each.between[1], a, b)) price = each.dollarsPerGB / kGiga;
+    if (NamesPair(each.between[0], each.between[1], a, b)) price = DollarsPerByte(each);
   }
   return price;
 }

@@ -21,6 +21,11 @@ double WorkerPrice(const Spec& spec, const std::string& pool);
 bool NamesPair(std::string_view first, std::string_view second, std::string_view a,
                std::string_view b);
 
+inline double DollarsPerByte(const TrafficPrice& price) {
+  constexpr double kGiga = 1e9;
+  return price.dollarsPerGB / kGiga;
+}
+
 /// Dollars a byte between workers of two regions, in either direction.
 double TrafficDollarsPerByte(const Spec& spec, std::string_view a, std::string_view b);
 

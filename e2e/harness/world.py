@@ -330,7 +330,8 @@ class World:
 
     @contextlib.contextmanager
     def kueue(self):
-        """Runs Kueue's controller meanwhile, in each cluster that there is. At its end the operator is as before. Skips the case without Kueue."""
+        """Runs Kueue's controller meanwhile, in each cluster that there is. At its end the operator is as before. Skips
+        the case without Kueue."""
         if self.cluster is None or not kueue.can_run(self.cluster.binaries):
             raise Skip("needs a cluster of its own, and Kueue: e2e/build.sh --kueue builds it")
         controllers = []

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "api/prices.h"
 #include "operator/objects/build.h"
 #include "planner/choice.h"
 
@@ -39,11 +40,10 @@ planner::Fleet FleetOf(const api::Spec& spec, std::uint64_t most) {
     if (memory == 0) memory = static_cast<double>(SharesOfPod(spec, pool).memory_bytes);
   }
   // Nothing but the prices is known of what lies between regions.
-  constexpr double kGiga = 1e9;
   for (const api::TrafficPrice& price : spec.workers.traffic) {
     fleet.links.push_back({.a = price.between[0],
                            .b = price.between[1],
-                           .dollars_per_byte = price.dollarsPerGB / kGiga});
+                           .dollars_per_byte = api::DollarsPerByte(price)});
   }
   return fleet;
 }

@@ -1,7 +1,6 @@
 #include "operator/plan/money/traffic.h"
 
 #include <algorithm>
-#include <functional>
 #include <string>
 #include <vector>
 
