@@ -20,9 +20,11 @@ inline constexpr std::uint64_t kBlock = 4096;
 
 /// Memory with anything in it, for bytes that a tier moves: what begins at a multiple of a block in
 /// it needs no copy on its way from and to a file. In large pages where the kernel gives them,
-/// since it looks up the pages of each call one by one; and these are kept for later calls, as many
-/// as were in use at once.
+/// since it looks up the pages of each call one by one; and kept for later calls: together with
+/// what is in use never more than was in use at once.
 std::shared_ptr<std::byte[]> MakeMemory(std::size_t bytes);
+/// What is kept of it goes back to the system.
+void ReleaseMemory();
 
 /// To whole blocks.
 constexpr std::uint64_t RoundUpToBlocks(std::uint64_t bytes) {

@@ -10,5 +10,7 @@ namespace swarm::model {
 ///
 /// Keeps at most as much memory as was in use at the peak. Idempotent; safe from any thread.
 void KeepTensorMemory();
+/// What is kept of it goes back to the system.
+void ReleaseTensorMemory();
 
 }  // namespace swarm::model

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "api/model/boundary.h"
+#include "worker/model/decoder/tensor_memory.h"
 #include "worker/model/swap/submitted.h"
 #include "worker/model/task_text.h"
 #include "worker/optim/fixed_point.h"
@@ -712,7 +713,9 @@ Status SwapStage::Apply(std::span<const Bytes> sums, double clip, double learnin
     for (const Segment& segment : segments_) store_.KeepWeights(segment);
   } else {
     held_ = false;
+    ReleaseTensorMemory();  // an update computes in the tier's memory
     RETURN_IF_ERROR(Update(sums, clip, learning_rate));
+    tier::ReleaseMemory();  // and a pass has pieces of other sizes
     held_ = true;
   }
   version_ = version_.Next();

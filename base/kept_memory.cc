@@ -1,0 +1,120 @@
+#include "base/kept_memory.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <cstdlib>
+#include <new>
+
+namespace swarm {
+namespace {
+
+constexpr std::size_t kPage = std::size_t{4} << 10;
+constexpr std::size_t kLargePage = std::size_t{2} << 20;
+
+std::size_t UpTo(std::size_t size, std::size_t grain) { return (size + grain - 1) / grain * grain; }
+
+/// Large pieces are not malloc's: what it got for them would be lent to small ones, and never go
+/// back.
+std::byte* FreshMemory(std::size_t size) {
+  if (size < kLargePage) {
+    return static_cast<std::byte*>(std::aligned_alloc(kPage, UpTo(size, kPage)));
+  }
+  const std::size_t length = UpTo(size, kPage), mapped = length + kLargePage;
+  void* const all =
+      ::mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (all == MAP_FAILED) return nullptr;
+  auto* const begin = static_cast<std::byte*>(all);
+  const std::size_t before = UpTo(reinterpret_cast<std::uintptr_t>(begin), kLargePage) -
+                             reinterpret_cast<std::uintptr_t>(begin);
+  if (before > 0) ::munmap(begin, before);
+  std::byte* const memory = begin + before;
+  if (before < kLargePage) ::munmap(memory + length, kLargePage - before);
+  ::madvise(memory, length, MADV_HUGEPAGE);  // without it, the memory is only slower
+  return memory;
+}
+
+void Free(std::byte* memory, std::size_t size) {
+  if (size < kLargePage) return std::free(memory);
+  ::munmap(memory, UpTo(size, kPage));
+}
+
+}  // namespace
+
+/// Stands in the first bytes of what is kept.
+struct KeptMemory::Piece {
+  std::size_t size;
+  Neighbours of_all = {}, of_size = {};
+};
+
+void KeptMemory::Queue::Push(Piece* piece, Neighbours Piece::* at) {
+  (piece->*at).older = newest;
+  (newest == nullptr ? oldest : (newest->*at).newer) = piece;
+  newest = piece;
+}
+
+void KeptMemory::Queue::Remove(Piece* piece, Neighbours Piece::* at) {
+  const Neighbours of = piece->*at;
+  (of.older == nullptr ? oldest : (of.older->*at).newer) = of.newer;
+  (of.newer == nullptr ? newest : (of.newer->*at).older) = of.older;
+}
+
+std::size_t KeptMemory::RoundUp(std::size_t size) {
+  return size < kMin ? size : UpTo(size, std::bit_floor(size) / 8);
+}
+
+std::byte* KeptMemory::Take(std::size_t size) {
+  {
+    const std::lock_guard lock(mutex_);
+    used_ += size;
+    const auto found = by_size_.find(size);
+    if (found != by_size_.end() && found->second.newest != nullptr) {
+      most_ = std::max(most_, used_);
+      return Leave(found->second.newest);
+    }
+    while (ages_.oldest != nullptr && IsTooMuch()) FreeOldest();
+  }
+  std::byte* memory = FreshMemory(size);
+  if (memory == nullptr) {
+    Release();
+    memory = FreshMemory(size);
+  }
+  const std::lock_guard lock(mutex_);
+  if (memory == nullptr) {
+    used_ -= size;
+  } else {
+    most_ = std::max(most_, used_);
+  }
+  return memory;
+}
+
+void KeptMemory::Return(std::byte* memory, std::size_t size) {
+  const std::lock_guard lock(mutex_);
+  used_ -= size;
+  kept_ += size;
+  auto* const piece = new (memory) Piece{size};
+  ages_.Push(piece, &Piece::of_all);
+  by_size_[size].Push(piece, &Piece::of_size);
+  while (IsTooMuch()) FreeOldest();
+}
+
+void KeptMemory::Release() {
+  const std::lock_guard lock(mutex_);
+  while (ages_.oldest != nullptr) FreeOldest();
+}
+
+std::byte* KeptMemory::Leave(Piece* piece) {
+  kept_ -= piece->size;
+  ages_.Remove(piece, &Piece::of_all);
+  by_size_.at(piece->size).Remove(piece, &Piece::of_size);
+  return reinterpret_cast<std::byte*>(piece);
+}
+
+void KeptMemory::FreeOldest() {
+  const std::size_t size = ages_.oldest->size;
+  Free(Leave(ages_.oldest), size);
+}
+
+}  // namespace swarm
