@@ -11,18 +11,15 @@
 namespace swarm {
 namespace {
 
+constexpr std::size_t kSector = 512;
 constexpr std::size_t kPage = std::size_t{4} << 10;
 constexpr std::size_t kLargePage = std::size_t{2} << 20;
 
 std::size_t UpTo(std::size_t size, std::size_t grain) { return (size + grain - 1) / grain * grain; }
 
-/// Large pieces are not malloc's: what it got for them would be lent to small ones, and never go
-/// back.
-std::byte* FreshMemory(std::size_t size) {
-  if (size < kLargePage) {
-    return static_cast<std::byte*>(std::aligned_alloc(kPage, UpTo(size, kPage)));
-  }
-  const std::size_t length = UpTo(size, kPage), mapped = length + kLargePage;
+/// Not malloc's: what it got for them would be lent to small ones, and never go back.
+std::byte* MapLargePages(std::size_t length) {
+  const std::size_t mapped = length + kLargePage;
   void* const all =
       ::mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (all == MAP_FAILED) return nullptr;
@@ -34,11 +31,6 @@ std::byte* FreshMemory(std::size_t size) {
   if (before < kLargePage) ::munmap(memory + length, kLargePage - before);
   ::madvise(memory, length, MADV_HUGEPAGE);  // without it, the memory is only slower
   return memory;
-}
-
-void Free(std::byte* memory, std::size_t size) {
-  if (size < kLargePage) return std::free(memory);
-  ::munmap(memory, UpTo(size, kPage));
 }
 
 }  // namespace
@@ -65,6 +57,18 @@ std::size_t KeptMemory::RoundUp(std::size_t size) {
   return size < kMin ? size : UpTo(size, std::bit_floor(size) / 8);
 }
 
+std::byte* KeptMemory::Fresh(std::size_t size) const {
+  const bool is_large = pages_ == Pages::kLarge;
+  if (is_large && size >= kLargePage) return MapLargePages(UpTo(size, kPage));
+  const std::size_t alignment = is_large ? kPage : kSector;
+  return static_cast<std::byte*>(std::aligned_alloc(alignment, UpTo(size, alignment)));
+}
+
+void KeptMemory::Free(std::byte* memory, std::size_t size) const {
+  if (pages_ != Pages::kLarge || size < kLargePage) return std::free(memory);
+  ::munmap(memory, UpTo(size, kPage));
+}
+
 std::byte* KeptMemory::Take(std::size_t size) {
   {
     const std::lock_guard lock(mutex_);
@@ -76,10 +80,10 @@ std::byte* KeptMemory::Take(std::size_t size) {
     }
     while (ages_.oldest != nullptr && IsTooMuch()) FreeOldest();
   }
-  std::byte* memory = FreshMemory(size);
+  std::byte* memory = Fresh(size);
   if (memory == nullptr) {
     Release();
-    memory = FreshMemory(size);
+    memory = Fresh(size);
   }
   const std::lock_guard lock(mutex_);
   if (memory == nullptr) {

@@ -20,7 +20,12 @@ class KeptMemory {
     kWithUsed,    ///< together with what is in use, no more
     kBesideUsed,  ///< no more: what is in demand at unlike moments is kept, too
   };
-  explicit KeptMemory(Bound bound) : bound_(bound) {}
+  enum class Pages {
+    kSmall,  ///< pieces begin at multiples of 512, unlike ones modulo a page: what computes with
+             ///< several at once finds them in unlike places of a cache
+    kLarge,  ///< at multiples of 4 KiB; from 2 MiB on in large pages where the kernel gives them
+  };
+  KeptMemory(Bound bound, Pages pages) : bound_(bound), pages_(pages) {}
   ~KeptMemory() { Release(); }
   KeptMemory(const KeptMemory&) = delete;
   KeptMemory& operator=(const KeptMemory&) = delete;
@@ -28,8 +33,7 @@ class KeptMemory {
   /// At least `size`: from kMin on one of eight between two powers of two, so few are kept.
   static std::size_t RoundUp(std::size_t size);
 
-  /// A piece of at least kMin bytes, with anything in it, which begins at a multiple of 4 KiB;
-  /// null: the system has none. From 2 MiB on in large pages where the kernel gives them.
+  /// A piece of at least kMin bytes, with anything in it; null: the system has none.
   std::byte* Take(std::size_t size);
   /// Gives back a piece of that size.
   void Return(std::byte* memory, std::size_t size);
@@ -50,11 +54,14 @@ class KeptMemory {
     void Remove(Piece* piece, Neighbours Piece::* at);
   };
 
+  std::byte* Fresh(std::size_t size) const;
+  void Free(std::byte* memory, std::size_t size) const;
   std::byte* Leave(Piece* piece);
   void FreeOldest();
   bool IsTooMuch() const { return kept_ + (bound_ == Bound::kWithUsed ? used_ : 0) > most_; }
 
   const Bound bound_;
+  const Pages pages_;
   std::mutex mutex_;
   Queue ages_;                            ///< all that are kept
   std::map<std::size_t, Queue> by_size_;  ///< the same

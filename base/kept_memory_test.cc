@@ -20,7 +20,7 @@ std::uint64_t ResidentBytes() {
 }
 
 TEST(KeptMemoryTest, WhatWasGivenBackIsGivenOutAgain) {
-  KeptMemory kept(KeptMemory::Bound::kWithUsed);
+  KeptMemory kept(KeptMemory::Bound::kWithUsed, KeptMemory::Pages::kLarge);
   for (const std::size_t size : {KeptMemory::kMin, std::size_t{3} << 20, std::size_t{32} << 20}) {
     std::byte* const first = kept.Take(size);
     std::byte* const second = kept.Take(size);
@@ -38,7 +38,7 @@ TEST(KeptMemoryTest, WhatWasGivenBackIsGivenOutAgain) {
 
 TEST(KeptMemoryTest, WhatIsKeptAndWhatIsInUseAreNotMoreThanWasInUseAtOnce) {
   constexpr std::size_t kSize = std::size_t{256} << 20;
-  KeptMemory kept(KeptMemory::Bound::kWithUsed);
+  KeptMemory kept(KeptMemory::Bound::kWithUsed, KeptMemory::Pages::kLarge);
   const auto use = [&](std::size_t size) {
     std::byte* const memory = kept.Take(size);
     std::memset(memory, 1, size);
@@ -57,7 +57,7 @@ TEST(KeptMemoryTest, WhatIsKeptAndWhatIsInUseAreNotMoreThanWasInUseAtOnce) {
 
 TEST(KeptMemoryTest, WhatIsInDemandAtUnlikeMomentsIsKeptBesideWhatIsInUse) {
   constexpr std::size_t kSize = std::size_t{64} << 20;
-  KeptMemory kept(KeptMemory::Bound::kBesideUsed);
+  KeptMemory kept(KeptMemory::Bound::kBesideUsed, KeptMemory::Pages::kLarge);
   std::byte* const forward = kept.Take(kSize);
   kept.Return(forward, kSize);
   std::byte* const backward = kept.Take(kSize / 2);
@@ -76,7 +76,7 @@ TEST(KeptMemoryTest, WhatIsInDemandAtUnlikeMomentsIsKeptBesideWhatIsInUse) {
 
 TEST(KeptMemoryTest, TheSystemGetsWhatIsReleased) {
   constexpr std::size_t kSize = std::size_t{128} << 20;
-  KeptMemory kept(KeptMemory::Bound::kBesideUsed);
+  KeptMemory kept(KeptMemory::Bound::kBesideUsed, KeptMemory::Pages::kLarge);
   const std::uint64_t before = ResidentBytes();
   std::byte* const memory = kept.Take(kSize);
   std::memset(memory, 1, kSize);
@@ -87,7 +87,7 @@ TEST(KeptMemoryTest, TheSystemGetsWhatIsReleased) {
 }
 
 TEST(KeptMemoryTest, WhatTheSystemDoesNotHaveIsNull) {
-  KeptMemory kept(KeptMemory::Bound::kWithUsed);
+  KeptMemory kept(KeptMemory::Bound::kWithUsed, KeptMemory::Pages::kLarge);
   EXPECT_EQ(kept.Take(std::size_t{1} << 60), nullptr);
   std::byte* const memory = kept.Take(KeptMemory::kMin);
   EXPECT_NE(memory, nullptr);
@@ -95,7 +95,7 @@ TEST(KeptMemoryTest, WhatTheSystemDoesNotHaveIsNull) {
 }
 
 TEST(KeptMemoryTest, EachPieceHasOneOwnerAtATime) {
-  KeptMemory kept(KeptMemory::Bound::kWithUsed);
+  KeptMemory kept(KeptMemory::Bound::kWithUsed, KeptMemory::Pages::kLarge);
   const auto work = [&](unsigned char mine) {
     for (int round = 0; round < 2000; ++round) {
       const std::size_t size = KeptMemory::kMin * static_cast<std::size_t>(1 + round % 5);

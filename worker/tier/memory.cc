@@ -9,7 +9,7 @@ namespace {
 
 KeptMemory& Kept() {
   // Never destroyed: memory may outlive static objects.
-  static auto* const kept = new KeptMemory(KeptMemory::Bound::kWithUsed);
+  static auto* const kept = new KeptMemory(KeptMemory::Bound::kWithUsed, KeptMemory::Pages::kLarge);
   return *kept;
 }
 

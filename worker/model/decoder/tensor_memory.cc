@@ -26,7 +26,8 @@ std::size_t HeadOf(std::size_t size) {
 
 KeptMemory& Kept() {
   // Never destroyed: tensors may outlive static objects.
-  static auto* const kept = new KeptMemory(KeptMemory::Bound::kBesideUsed);
+  static auto* const kept =
+      new KeptMemory(KeptMemory::Bound::kBesideUsed, KeptMemory::Pages::kSmall);
   return *kept;
 }
 
