@@ -70,22 +70,20 @@ void KeptMemory::Free(std::byte* memory, std::size_t size) const {
 }
 
 std::byte* KeptMemory::Take(std::size_t size) {
-  {
-    const std::lock_guard lock(mutex_);
-    used_ += size;
-    const auto found = by_size_.find(size);
-    if (found != by_size_.end() && found->second.newest != nullptr) {
-      most_ = std::max(most_, used_);
-      return Leave(found->second.newest);
-    }
-    while (ages_.oldest != nullptr && IsTooMuch()) FreeOldest();
-  }
-  std::byte* memory = Fresh(size);
-  if (memory == nullptr) {
-    Release();
+  const std::lock_guard lock(mutex_);
+  used_ += size;
+  std::byte* memory = nullptr;
+  if (const auto found = by_size_.find(size);
+      found != by_size_.end() && found->second.newest != nullptr) {
+    memory = Leave(found->second.newest);
+  } else {
+    FreeWhatIsTooMuch();
     memory = Fresh(size);
   }
-  const std::lock_guard lock(mutex_);
+  if (memory == nullptr) {
+    FreeAll();
+    memory = Fresh(size);
+  }
   if (memory == nullptr) {
     used_ -= size;
   } else {
@@ -101,12 +99,23 @@ void KeptMemory::Return(std::byte* memory, std::size_t size) {
   auto* const piece = new (memory) Piece{size};
   ages_.Push(piece, &Piece::of_all);
   by_size_[size].Push(piece, &Piece::of_size);
-  while (IsTooMuch()) FreeOldest();
+  FreeWhatIsTooMuch();
 }
 
 void KeptMemory::Release() {
   const std::lock_guard lock(mutex_);
+  FreeAll();
+}
+
+void KeptMemory::FreeAll() {
   while (ages_.oldest != nullptr) FreeOldest();
+}
+
+void KeptMemory::FreeWhatIsTooMuch() {
+  const auto is_too_much = [this] {
+    return kept_ + (bound_ == Bound::kWithUsed ? used_ : 0) > most_;
+  };
+  while (ages_.oldest != nullptr && is_too_much()) FreeOldest();
 }
 
 std::byte* KeptMemory::Leave(Piece* piece) {

@@ -54,11 +54,13 @@ class KeptMemory {
     void Remove(Piece* piece, Neighbours Piece::* at);
   };
 
+  // Below, the mutex is held.
   std::byte* Fresh(std::size_t size) const;
   void Free(std::byte* memory, std::size_t size) const;
   std::byte* Leave(Piece* piece);
   void FreeOldest();
-  bool IsTooMuch() const { return kept_ + (bound_ == Bound::kWithUsed ? used_ : 0) > most_; }
+  void FreeAll();
+  void FreeWhatIsTooMuch();
 
   const Bound bound_;
   const Pages pages_;

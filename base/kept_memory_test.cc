@@ -111,6 +111,20 @@ TEST(KeptMemoryTest, EachPieceHasOneOwnerAtATime) {
   other.join();
 }
 
+TEST(KeptMemoryTest, OneTakesMoreThanWasEverInUseWhileAnotherGivesBack) {
+  KeptMemory kept(KeptMemory::Bound::kWithUsed, KeptMemory::Pages::kLarge);
+  const std::jthread other([&](const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
+      kept.Return(kept.Take(KeptMemory::kMin), KeptMemory::kMin);
+    }
+  });
+  for (std::size_t mib = 2; mib <= 1000; ++mib) {
+    std::byte* const memory = kept.Take(mib << 20);
+    ASSERT_NE(memory, nullptr);
+    kept.Return(memory, mib << 20);
+  }
+}
+
 TEST(KeptMemoryTest, SizesAreRoundedByLessThanAnEighth) {
   EXPECT_EQ(KeptMemory::RoundUp(100), 100);
   EXPECT_EQ(KeptMemory::RoundUp(KeptMemory::kMin), KeptMemory::kMin);

@@ -191,6 +191,34 @@ INSTANTIATE_TEST_SUITE_P(Kinds, TierTest,
                            return *info.param == FileMover::kRing ? "Ring" : "Threads";
                          });
 
+TEST(MemoryTest, WhatWasGivenBackIsGivenOutAgainWhereItFits) {
+  constexpr std::size_t kSize = std::size_t{32} << 20;
+  auto first = MakeMemory(kSize);
+  const std::byte* const place = first.get();
+  const auto second = MakeMemory(kSize);
+  EXPECT_NE(second.get(), place);
+  first.reset();
+  const auto again = MakeMemory(kSize - 100);
+  EXPECT_EQ(again.get(), place);
+}
+
+TEST(MemoryTest, WhatIsKeptAndWhatIsInUseAreNotMoreThanWasInUseAtOnce) {
+  constexpr std::size_t kSize = std::size_t{256} << 20;
+  const auto resident = [] {
+    std::ifstream statm("/proc/self/statm");
+    std::uint64_t total = 0, pages = 0;
+    statm >> total >> pages;
+    return pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  };
+  const auto use = [](std::size_t size) {
+    const auto memory = MakeMemory(size);
+    std::memset(memory.get(), 1, size);
+  };
+  const std::uint64_t before = resident();
+  for (std::size_t i = 1; i <= 8; ++i) use(i * kSize / 8);  // none serves the next one
+  EXPECT_LT(resident(), before + kSize + kSize / 8);
+}
+
 TEST(ScratchFileTest, MemoryIsMappedOfADiskOrNot) {
   for (const std::string& folder :
        {std::filesystem::temp_directory_path().string(), std::string()}) {
