@@ -140,11 +140,12 @@ void AddFlags(CLI::App& app, Flags* flags) {
       ->check(CLI::Range(1, 24 * 365));
   auto* prove =
       app.add_flag("--pods-prove", flags->pods_prove,
-                   "Pods of this satellite's cluster make their keys themselves, and prove"
-                   " to home which ones they are, instead of getting keys from home")
-          ->needs(satellite);
+                   "New pods of workers in this cluster make their keys themselves, and prove which"
+                   " ones they are to the operator of their jobs, instead of getting keys from it");
   app.add_option("--proof-home", flags->proof_home,
-                 "host:port at which these pods reach home (default: as the satellite does)")
+                 "host:port at which these pods reach that operator (default: as the satellite"
+                 " does). Where the jobs are here it is this operator, at --satellites-listen, and"
+                 " has no default")
       ->needs(prove);
   app.add_option("--workers", flags->workers, "SwarmJobs that are reconciled at the same time")
       ->check(CLI::Range(1, 256));
@@ -257,7 +258,8 @@ class Operator {
              leader_term,
              [this](const satellite::Caller& caller, const enrol::ProveRequest& request,
                     enrol::Proved done) { controller_->Prove(caller, request, std::move(done)); },
-             &controller_->machines()},
+             &controller_->machines(),
+             flags_.proof_home},
             *client_, kube::SystemTiming(),
             [this](const std::string& cluster, std::shared_ptr<kube::HttpTransport> transport,
                    std::function<bool()> reachable) {
@@ -411,6 +413,13 @@ int Main(int argc, char** argv) {
   }
   if (flags.worker_image.empty() && !flags.satellite) {
     std::fprintf(stderr, "--worker-image is required, except with --satellite\n");
+    return kBadUsage;
+  }
+  if (flags.pods_prove && !flags.satellite &&
+      (flags.satellites_listen.empty() || flags.proof_home.empty())) {
+    std::fprintf(stderr,
+                 "--pods-prove needs --satellites-listen and --proof-home, except with"
+                 " --satellite: the pods of workers must reach this operator\n");
     return kBadUsage;
   }
   const Signals signals({SIGTERM, SIGINT});

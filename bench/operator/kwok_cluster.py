@@ -113,7 +113,7 @@ class KwokCluster:
         self.kubectl("create", "namespace", SYSTEM)
         chart = subprocess.run(
             [self.binaries / "helm", "template", OPERATOR, ROOT / "helm" / "swarmjob", "--namespace", SYSTEM,
-             "--kube-version", "1.36.0", "-s", "templates/crd.yaml", "-s", "templates/rbac.yaml",
+             "--kube-version", "1.36.0", "--set", "proof.enabled=true", "-s", "templates/crd.yaml", "-s", "templates/rbac.yaml",
              "-s", "templates/serviceaccount.yaml"], capture_output=True, text=True, check=False)
         if chart.returncode != 0:
             raise RuntimeError(f"helm template: {chart.stderr}")

@@ -54,6 +54,7 @@ def parse_arguments():
     return parser.parse_args()
 
 
+PROVING = ["--satellites-listen=127.0.0.1:17443", "--pods-prove", "--proof-home=127.0.0.1:17443"]
 REQUESTS = {"requests": {"cpu": "1", "memory": "1Gi"}}
 
 
@@ -113,7 +114,12 @@ class Bench:
         self.operator = self.new_operator(0)
         self.operator.await_looked_at(0)
         if self.options.jobset:
-            return self.run(self.create_gated)
+            self.run(self.create_gated)
+            self.operator.stop()
+            self.arguments += PROVING
+            self.operator = self.new_operator(1)
+            self.operator.await_looked_at(0)
+            return self.run(self.create_proving)
         time.sleep(3)
         self.memory_without_pods = self.operator.process.memory_mib()
         for phase in (self.create, self.steady, self.lose_one_by_one, self.lose_nodes, self.standby, self.restart):
@@ -153,6 +159,10 @@ class Bench:
         """The operator on the same terms: no pod is scheduled."""
         return self.create_and_delete(JOBS, lambda index: job(index, self.options.pods - 1, gated=True),
                                       self.cluster.audit, self.operator.daemon)
+
+    def create_proving(self):
+        """The same, of workers that prove which pods they are when they start (these never do): they have no Secrets."""
+        return self.create_gated()
 
     def create_and_delete(self, path, make, audit, daemon):
         """From no job to all pods, and back. `make(index)` gives a job, whose pods `daemon` or others make."""

@@ -6,6 +6,7 @@ import tempfile
 from cluster.pki import Authority
 from harness.case import case
 from harness.kubectl import eventually
+from harness.world import OPERATOR_NAMESPACE
 
 
 def intruder(world, job, name, secret, called=None):
@@ -95,3 +96,29 @@ def stolen_key(world):
     world.kubectl.delete("pod", "thief", world.namespace)
     job.stop()
     job.verify(world, complete=False)
+
+
+@case("Workers prove which pods they are, and no Secret has a key of theirs")
+def proofs(world):
+    world.install("--set", "proof.enabled=true")
+    try:
+        job = world.job(replicas=3).submit().await_step(20)
+        keys = {secret["metadata"]["name"] for secret in world.kubectl.list("secrets", world.namespace)
+                if "tls.key" in secret.get("data", {})}
+        world.check("the trainer's pod alone has its key from a Secret",
+                    keys == {f"{job.trainer()['metadata']['name']}-identity"}, keys)
+        leader = world.await_leader()
+        world.kill_pod(leader, OPERATOR_NAMESPACE)
+        victim = job.pod_names("worker")[0]
+        world.kubectl.delete("pod", victim, world.namespace)
+        world.note(f"{world.await_leader(other_than=leader)} leads")
+        job.await_ready(3, without=[victim])
+        job.await_step(job.step() + 20)
+        world.check("a new worker proves itself to the next leader", True)
+        refused = [event for event in world.kubectl.list("events.events.k8s.io", world.namespace)
+                   if event.get("reason") == "IdentityRefused"]
+        world.check("the operator has refused no pod", not refused, refused)
+        job.stop()
+        job.verify(world, complete=False)
+    finally:
+        world.install()

@@ -426,7 +426,8 @@ Result<json> Actor::BuildPod(const Acting& acting, const plan::Action& action) c
   objects::PodOptions options = pod_options_;
   options.gateways.merge(clusters_.Gateways());  // those of the operator's flags count first
   std::erase_if(options.gateways, [](const auto& each) { return each.second.empty(); });
-  if (!pool->cluster.empty()) options.proof = clusters_.ProofPlaceOf(pool->cluster);
+  options.proof =
+      clusters_.ProofPlaceOf(pool->cluster.empty() ? names::kHomeCluster : pool->cluster);
   ASSIGN_OR_RETURN(json pod, objects::BuildWorkerPod(acting.view, worker.ordinal, *pool, options));
   if (pool->cluster.empty()) return pod;
   const auto outpost = acting.memory->outposts.find(pool->cluster);

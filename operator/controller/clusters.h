@@ -60,8 +60,8 @@ struct ClusterLook {
   Duration silence{};  ///< since its API server was last heard; never heard: since the first look
 };
 
-/// Where the pods of a cluster prove which ones they are, without their token file. None: they
-/// cannot. Thread-safe.
+/// Where the pods of a cluster, maybe kHomeCluster, prove which ones they are, without their token
+/// file. None: they cannot. Thread-safe.
 using FindProofPlace = std::function<std::optional<enrol::ProofPlace>(const std::string& cluster)>;
 
 /// host:port of gateways by cluster; empty: it has none. Thread-safe.

@@ -43,7 +43,7 @@ Controller::Controller(kube::Client& client, const ControllerOptions& options,
       workloads_(
           client, options.informers.namespaces, [this](const std::string& key) { queue_.Add(key); },
           timing),
-      proofs_({informers_.jobs(), clusters_, secrets_, events_, timing}),
+      proofs_({client, informers_.pods(), informers_.jobs(), clusters_, secrets_, events_, timing}),
       machines_({client, informers_.jobs(), clusters_, secrets_, events_, timing}) {}
 
 Controller::~Controller() { Stop(); }

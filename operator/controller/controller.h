@@ -49,7 +49,7 @@ class Controller {
   /// From now on jobs may have pods in this cluster, too. Each name once.
   void AddCluster(const std::string& name, std::unique_ptr<kube::Client> client,
                   Cluster::Reachable reachable);
-  /// From now on the pods of other clusters that are created prove themselves where `find` says.
+  /// From now on the workers' pods that are created prove themselves where `find` says.
   void ProveAt(FindProofPlace find) { clusters_.ProveAt(std::move(find)); }
   /// From now on the pods that are created know the gateways that `list` has.
   void UseGateways(ListGateways list) { clusters_.UseGateways(std::move(list)); }

@@ -6,6 +6,7 @@
 
 #include "base/identity/authority.h"
 #include "base/log.h"
+#include "operator/names/names.h"
 #include "operator/objects/read.h"
 #include "operator/objects/token_review.h"
 #include "worker/enrol/proof.h"
@@ -79,20 +80,21 @@ Result<Proofs::Question> Proofs::Look(const enrol::ProveRequest& request) const 
   if (request.token.empty() || request.token.size() > enrol::kProofTokenBytesMax) {
     return InvalidArgument("a token of " + std::to_string(request.token.size()) + " bytes is none");
   }
-  Question question{.asked = {request.job_uid, request.cluster, request.worker}};
+  const bool at_home = request.cluster == names::kHomeCluster;
+  Question question{.asked = {request.job_uid, at_home ? "" : request.cluster, request.worker}};
   const std::vector<kube::Object> jobs = parts_.jobs.List();
   const auto job = std::ranges::find_if(
       jobs, [&](const kube::Object& each) { return kube::UidOf(*each) == request.job_uid; });
-  question.cluster = request.cluster.empty() ? nullptr : parts_.clusters.Find(request.cluster);
-  if (job == jobs.end() || question.cluster == nullptr) {
+  question.cluster = parts_.clusters.Find(question.asked.cluster);
+  if (job == jobs.end() || (question.cluster == nullptr && !at_home)) {
     return NotFound("home knows no job " + request.job_uid + " or no cluster " + request.cluster +
                     "; a home that has just begun knows them soon");
   }
   question.job = *job;
   const kube::ObjectName name = kube::NameOf(**job);
   question.proving = {.uid = request.job_uid, .ns = name.ns};
-  for (const kube::Object& pod :
-       question.cluster->informers().pods().ByIndex(kPodsByJob, name.ToString())) {
+  const kube::Store& pods = at_home ? parts_.pods : question.cluster->informers().pods();
+  for (const kube::Object& pod : pods.ByIndex(kPodsByJob, name.ToString())) {
     if (!kube::IsOwnedBy(*pod, request.job_uid, kube::Ownership::kController)) continue;
     if (auto read = objects::ReadPod(*pod)) question.proving.pods.push_back(*std::move(read));
   }
@@ -100,11 +102,12 @@ Result<Proofs::Question> Proofs::Look(const enrol::ProveRequest& request) const 
 }
 
 Result<plan::TokenReviewed> Proofs::Review(const Question& question, const std::string& token) {
-  const std::string& name = question.asked.cluster;
-  if (!question.cluster->reachable()) {
+  const std::string name = question.cluster ? question.asked.cluster : names::kHomeCluster;
+  if (question.cluster != nullptr && !question.cluster->reachable()) {
     return Unavailable("the satellite of the cluster " + name + " is away; try again later");
   }
-  const auto answer = question.cluster->client().Create(
+  kube::Client& client = question.cluster ? question.cluster->client() : parts_.client;
+  const auto answer = client.Create(
       TokenReviews(), objects::BuildTokenReview(token, enrol::ProofAudience(question.proving.uid)));
   if (answer.ok()) return objects::ReadTokenReview(**answer);
   // That the API server refuses the question says nothing of the pod.
@@ -124,7 +127,8 @@ Status Proofs::Refuse(const Question& question, const std::string& source, const
            why.ToString());
   parts_.events.Record(kube::ReferenceTo(*question.job), kube::EventType::kWarning,
                        "IdentityRefused", "Enrol",
-                       "A caller at " + source + " of cluster " + question.asked.cluster +
+                       "A caller at " + source + " of cluster " +
+                           (question.cluster ? question.asked.cluster : names::kHomeCluster) +
                            " gets no certificate: " + why.message());
   return why;
 }

@@ -1,5 +1,5 @@
 // Signs certificates for pods that prove which ones they are: asks the API server of a pod's
-// cluster whose the token is, and decides by plan::JudgeProof.
+// cluster, which may be the jobs' own, whose the token is, and decides by plan::JudgeProof.
 #pragma once
 
 #include <mutex>
@@ -22,6 +22,8 @@ namespace swarm::controller {
 class Proofs {
  public:
   struct Parts {
+    kube::Client& client;     ///< of the jobs' own cluster
+    const kube::Store& pods;  ///< there, with the index kPodsByJob
     const kube::Store& jobs;
     const Clusters& clusters;
     const JobSecrets& secrets;
@@ -47,7 +49,7 @@ class Proofs {
     kube::Object job;
     plan::ProvingJob proving;
     plan::ProofAsked asked;
-    Cluster* cluster = nullptr;
+    Cluster* cluster = nullptr;  ///< null: the jobs' own
   };
   /// Whether the pod may ask at all, as home knows it now.
   Result<Question> Consider(const Asking& asking);

@@ -1,5 +1,5 @@
-// Pods of another cluster prove to home which ones they are. The test plays that cluster's API
-// server.
+// Pods of another cluster, and of the jobs' own, prove to home which ones they are. The test plays
+// the API servers of both.
 #include "operator/controller/proofs.h"
 
 #include <gmock/gmock.h>
@@ -25,9 +25,11 @@ using kube::resources::SwarmJobs;
 using nlohmann::json;
 using testing::AllOf;
 using testing::Contains;
+using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 /// Two in each, whichever cluster is there first.
 const std::string kTwoPools = R"({"workers": {"replicas": 4, "pools": [
@@ -36,9 +38,11 @@ const std::string kTwoPools = R"({"workers": {"replicas": 4, "pools": [
 class ProofsTest : public testing::Test {
  protected:
   ProofsTest() {
-    west_->SetHook([this](const FakeApiServer::Call& call) { return Judge(call); });
+    const auto judge = [this](const FakeApiServer::Call& call) { return Judge(call); };
+    west_->SetHook(judge);
+    cluster_.server->SetHook(judge);
     controller_.ProveAt([this](const std::string& cluster) -> std::optional<enrol::ProofPlace> {
-      if (!proves_) return std::nullopt;
+      if (cluster == "home" ? !proves_at_home_ : !proves_) return std::nullopt;
       return enrol::ProofPlace{"home:7443", "ab12", cluster, ""};
     });
     controller_.Start();
@@ -78,16 +82,27 @@ class ProofsTest : public testing::Test {
     return kube::HttpResponse{{201, {{"content-type", "application/json"}}}, answer.dump()};
   }
 
-  std::string TokenOf(const std::string& pod) const {
-    return pod + " " + kube::UidOf(*west_->Find(Pods(), {"team", pod}));
+  std::string TokenOf(const std::string& pod) const { return TokenOf(*west_, pod); }
+  static std::string TokenOf(const FakeApiServer& server, const std::string& pod) {
+    return pod + " " + kube::UidOf(*server.Find(Pods(), {"team", pod}));
+  }
+  std::vector<std::string> WorkersAtHome() const {
+    std::vector<std::string> names;
+    for (const json& pod : cluster_.server->All(Pods())) {
+      if (kube::LabelOf(pod, "swarmjob.dev/role") == "worker") {
+        names.push_back(kube::NameOf(pod).name);
+      }
+    }
+    return names;
   }
   std::vector<std::string> There() const {
     std::vector<std::string> names;
     for (const json& pod : west_->All(Pods())) names.push_back(kube::NameOf(pod).name);
     return names;
   }
-  Result<enrol::ProveReply> Once(const std::string& worker, const std::string& token) {
-    return Ask({token, uid_, "west", worker, request_.request}).get();
+  Result<enrol::ProveReply> Once(const std::string& worker, const std::string& token,
+                                 const std::string& cluster = "west") {
+    return Ask({token, uid_, cluster, worker, request_.request}).get();
   }
   std::future<Result<enrol::ProveReply>> Ask(const enrol::ProveRequest& request) {
     const auto reply = std::make_shared<std::promise<Result<enrol::ProveReply>>>();
@@ -97,10 +112,11 @@ class ProofsTest : public testing::Test {
     return reply->get_future();
   }
   /// Again while home has not seen the pod or the job's authority yet.
-  Result<enrol::ProveReply> Prove(const std::string& worker, const std::string& token) {
+  Result<enrol::ProveReply> Prove(const std::string& worker, const std::string& token,
+                                  const std::string& cluster = "west") {
     Result<enrol::ProveReply> reply = NotFound("not asked yet");
     (void)west_->Await([&] {
-      reply = Once(worker, token);
+      reply = Once(worker, token, cluster);
       return reply.status().code() != StatusCode::kNotFound &&
              reply.status().code() != StatusCode::kUnavailable;
     });
@@ -122,7 +138,7 @@ class ProofsTest : public testing::Test {
 
   ClusterUnderTest cluster_;
   std::shared_ptr<FakeApiServer> west_ = std::make_shared<FakeApiServer>();
-  std::atomic<bool> reachable_ = true, judges_ = true, proves_ = true;
+  std::atomic<bool> reachable_ = true, judges_ = true, proves_ = true, proves_at_home_ = false;
   std::stop_source stop_;
   std::string uid_;
   const identity::KeyAndRequest request_ = *identity::MakeRequest("x");
@@ -236,6 +252,36 @@ TEST_F(ProofsTest, AfterItsPodIsGoneATokenIsGoodForNothing) {
   ASSERT_TRUE(Prove(worker, token).ok());
   west_->Remove(Pods(), {"team", worker});
   EXPECT_TRUE(west_->Await([&] { return !Once(worker, token).ok(); }));
+}
+
+TEST_F(ProofsTest, AWorkerOfTheJobsOwnClusterProvesItselfToTheApiServerThere) {
+  proves_at_home_ = true;
+  Submit();
+  ASSERT_TRUE(cluster_.server->Await([&] { return WorkersAtHome().size() == 2; }));
+  const std::string worker = WorkersAtHome().front();
+  const auto reply = Prove(worker, TokenOf(*cluster_.server, worker), "home");
+  ASSERT_TRUE(reply.ok()) << reply.status().ToString();
+  EXPECT_TRUE(identity::CheckPair({reply->certificate, request_.key}, "crt", "key").ok());
+  const auto facts = identity::ReadCertificate(reply->certificate, "crt");
+  EXPECT_THAT(facts->uris, ElementsAre(identity::WorkerUri(uid_, worker)));
+  EXPECT_EQ(Reviews(), 0u) << "the API server of another cluster was asked";
+  std::vector<std::string> secrets;
+  for (const json& each : cluster_.server->All(Secrets())) {
+    secrets.push_back(kube::NameOf(each).name);
+  }
+  EXPECT_THAT(secrets, Each(Not(HasSubstr("-w")))) << "no key was made for a worker";
+  EXPECT_THAT(secrets, Contains(HasSubstr("trainer"))) << "a trainer has its own";
+}
+
+TEST_F(ProofsTest, AWorkerOfOneClusterIsNoneOfAnother) {
+  proves_at_home_ = true;
+  Submit();
+  ASSERT_TRUE(cluster_.server->Await([&] { return WorkersAtHome().size() == 2; }));
+  const std::string here = WorkersAtHome().front(), there = There().front();
+  ASSERT_TRUE(Prove(there, TokenOf(there)).ok());
+  EXPECT_EQ(Once(there, TokenOf(there), "home").status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(Once(here, TokenOf(*cluster_.server, here)).status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(Once(here, TokenOf(*cluster_.server, here), "").status().code(), StatusCode::kNotFound);
 }
 
 TEST_F(ProofsTest, PodsOfASatelliteThatNamesNoPlaceHaveTheirSecretsAsBefore) {

@@ -6,6 +6,7 @@
 #include "base/identity/trust.h"
 #include "base/log.h"
 #include "operator/machines/admission.h"
+#include "operator/names/names.h"
 #include "operator/satellite/gateway.h"
 
 namespace swarm::satellite {
@@ -74,9 +75,8 @@ Result<std::unique_ptr<Home>> Home::Open(const Options& options, kube::Client& c
   ASSIGN_OR_RETURN(const identity::KeyPair pair, authority.IssueHome());
   ASSIGN_OR_RETURN(std::string fingerprint,
                    identity::Fingerprint(authority.pair().certificate, kAuthorityCertificate));
-  std::unique_ptr<Home> home(new Home(options.secret, client, timing, std::move(authority),
-                                      std::move(fingerprint), std::move(on_cluster),
-                                      options.machines));
+  std::unique_ptr<Home> home(new Home(options, client, timing, std::move(authority),
+                                      std::move(fingerprint), std::move(on_cluster)));
   if (const Status published = home->Publish(); !published.ok()) {
     LOG_WARN("who makes tokens for machines needs the Secret {} therefore: {}",
              options.secret.ToString(), published.ToString());
@@ -188,7 +188,8 @@ Result<std::string> Home::ClusterOf(const Caller& caller) {
 }
 
 std::optional<enrol::ProofPlace> Home::ProofPlaceOf(const std::string& cluster) const {
-  const std::string home = door_->ProofHomeOf(cluster);
+  const std::string home =
+      cluster == names::kHomeCluster ? proof_home_ : door_->ProofHomeOf(cluster);
   if (home.empty()) return std::nullopt;
   return enrol::ProofPlace{home, fingerprint_, cluster, ""};
 }

@@ -29,6 +29,9 @@ class Home final : public Reception, public enrol::JoinDesk {
     std::uint64_t leader_term = 0;
     enrol::Prove prove = nullptr;        ///< judges the proofs of pods; null: there are none
     machines::Desk* machines = nullptr;  ///< lets machines join jobs; null: none may. Outlives home
+    /// host:port at which the pods of the jobs' own cluster prove which ones they are; empty: they
+    /// do not.
+    std::string proof_home;
   };
   /// As Reception::OnCluster.
   using ClusterCame =
@@ -45,23 +48,23 @@ class Home final : public Reception, public enrol::JoinDesk {
   /// account which are connected. Call it every few seconds. Errors: those of the client.
   Status Tend(const std::set<std::string>& job_uids);
   const std::string& address() const { return door_->address(); }
-  /// Where the pods of this cluster prove which ones they are, without their token file. None: its
-  /// satellite is not connected, or names no place.
+  /// Where the pods of this cluster, maybe kHomeCluster, prove which ones they are, without their
+  /// token file. None: they do not, or their satellite is not connected.
   std::optional<enrol::ProofPlace> ProofPlaceOf(const std::string& cluster) const;
   /// The clusters whose satellite is connected, with host:port of their gateways (empty: none).
   std::map<std::string, std::string> Connected() const;
 
  private:
-  Home(kube::ObjectName secret, kube::Client& client, kube::Timing& timing,
-       identity::JobAuthority authority, std::string fingerprint, ClusterCame on_cluster,
-       machines::Desk* machines)
-      : secret_(std::move(secret)),
+  Home(const Options& options, kube::Client& client, kube::Timing& timing,
+       identity::JobAuthority authority, std::string fingerprint, ClusterCame on_cluster)
+      : secret_(options.secret),
+        proof_home_(options.proof_home),
         client_(client),
         timing_(timing),
         authority_(std::move(authority)),
         fingerprint_(std::move(fingerprint)),
         on_cluster_(std::move(on_cluster)),
-        machines_(machines),
+        machines_(options.machines),
         opened_(timing.Now()) {}
 
   // Reception
@@ -90,6 +93,7 @@ class Home final : public Reception, public enrol::JoinDesk {
   Status AdmitTry();
 
   const kube::ObjectName secret_;
+  const std::string proof_home_;  // of the jobs' own cluster
   kube::Client& client_;
   kube::Timing& timing_;
   const identity::JobAuthority authority_;

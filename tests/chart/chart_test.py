@@ -212,7 +212,8 @@ class Operator(unittest.TestCase):
         known = subprocess.run([PROGRAM, "--help"], capture_output=True, text=True, check=True).stdout
         for values in ({"watchNamespaces": ["training"]}, {"satellites.enabled": True},
                        {"satellite.enabled": True, "satellite.token": "sj1_a"}, {"gateways.home": "gw.example:7444"},
-                       {"satellite.enabled": True, "satellite.proof.enabled": True, "satellite.proof.home": "a:1"}):
+                       {"satellite.enabled": True, "satellite.proof.enabled": True, "satellite.proof.home": "a:1"},
+                       {"proof.enabled": True}):
             for argument in self.pod(values)["containers"][0]["args"]:
                 self.assertRegex(known, re.escape(argument.split("=")[0]) + r"\b")
 
@@ -267,6 +268,27 @@ class Satellites(unittest.TestCase):
             self.assertEqual(set(arguments[1]) - set(arguments[0]),
                              {"--pods-prove", "--proof-home=203.0.113.9:7443"})
 
+    def test_workers_at_home_reach_the_leader_to_prove_themselves_and_it_may_have_tokens_judged(self):
+        for scope in ({}, {"watchNamespaces": ["training"]}):
+            before, after = render(scope), render({"proof.enabled": True, **scope})
+            new = set(after) - set(before)
+            self.assertEqual({each for each in new if "Binding" not in each[0]},
+                             {("ClusterRole", "swarm-swarm-operator-proof"), ("Role", "swarm-swarm-operator-satellites"),
+                              ("Service", "swarm-swarm-operator-proof")})
+            self.assertEqual(after["ClusterRole", "swarm-swarm-operator-proof"]["rules"],
+                             [{"apiGroups": ["authentication.k8s.io"], "resources": ["tokenreviews"], "verbs": ["create"]}])
+            service = after["Service", "swarm-swarm-operator-proof"]["spec"]
+            self.assertEqual(service["clusterIP"], "None", "a standby does not listen: callers try all replicas")
+            container = only(after, "Deployment")["spec"]["template"]["spec"]["containers"][0]
+            self.assertEqual(set(container["args"]) - set(only(before, "Deployment")["spec"]["template"]["spec"]
+                                                          ["containers"][0]["args"]),
+                             {"--satellites-listen=[::]:7443", "--pods-prove",
+                              "--proof-home=swarm-swarm-operator-proof.swarm-system.svc:7443"})
+            (port,) = [each["containerPort"] for each in container["ports"] if each["name"] == "satellites"]
+            self.assertEqual((service["ports"][0]["port"], port), (7443, 7443), "a headless Service maps no ports")
+            ingress = [port["port"] for rule in only(after, "NetworkPolicy")["spec"]["ingress"] for port in rule["ports"]]
+            self.assertIn("satellites", ingress)
+
     def test_each_keeps_its_own_secret(self):
         published = [None, ["swarm-home"]]
         for values, name, more in ((self.HOME, "swarm-satellites", published), (self.SATELLITE, "swarm-satellite", [])):
@@ -296,6 +318,8 @@ class Satellites(unittest.TestCase):
             render({**self.HOME, "satellite.enabled": True})
         with self.assertRaisesRegex(AssertionError, "satellite.proof.enabled needs satellite.enabled"):
             render({"satellite.proof.enabled": True})
+        with self.assertRaisesRegex(AssertionError, "of a satellite it is satellite.proof.enabled"):
+            render({**self.SATELLITE, "proof.enabled": True})
         with self.assertRaisesRegex(AssertionError, "needs rbac.nodes"):
             render({**self.SATELLITE, "watchNamespaces": ["training"], "rbac.nodes": False})
         with self.assertRaisesRegex(AssertionError, "is that of their own cluster"):

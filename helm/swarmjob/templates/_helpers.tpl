@@ -156,6 +156,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
   verbs: [get]
 {{- end }}
 
+{{/* "true" where others call the operator: satellites, or workers that prove which pods they are. */}}
+{{- define "swarmjob.isHome" -}}
+{{- or .Values.satellites.enabled .Values.proof.enabled -}}
+{{- end }}
+
 {{/* "true" where the load balancer of the gateway tells the operator how other clusters reach it. */}}
 {{- define "swarmjob.gatewayTells" -}}
 {{- $connected := or .Values.satellites.enabled .Values.satellite.enabled -}}
