@@ -13,7 +13,9 @@
 
 namespace swarm::api {
 
-inline constexpr std::uint64_t kReplicasMax = 100'000;
+/// As many workers as jobs were tested with (docs/operator.md, "With many jobs"), far below what
+/// messages take.
+inline constexpr std::uint64_t kReplicasMax = 4096;
 
 /// A number as text, for a message.
 inline std::string Text(std::uint64_t number) { return std::to_string(number); }

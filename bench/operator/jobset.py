@@ -20,15 +20,23 @@ def start(cluster):
     return daemon
 
 
-def jobset(namespace, index, workers, requests):
-    """One trainer and its workers, with the defaults that the webhook would fill in. The pods are never scheduled, since
-    simulated pods of a Job succeed at once."""
+def bare(requests):
+    """The least that a pod needs. It is never scheduled, since simulated pods of a Job succeed at once."""
+    return {"restartPolicy": "Never", "schedulingGates": NEVER,
+            "containers": [{"name": "main", "image": "bench/worker:1", "resources": requests}]}
+
+
+def like(pod):
+    """The spec of a pod that is there, without what the API server fills in for each."""
+    return {key: value for key, value in pod["spec"].items() if key not in ("priority", "preemptionPolicy")}
+
+
+def jobset(namespace, index, workers, spec):
+    """One trainer and its workers, all with that spec, with the defaults that the webhook would fill in."""
     def job(name, pods):
         return {"name": name, "replicas": 1, "groupName": "default", "template": {"spec": {
             "parallelism": pods, "completions": pods, "completionMode": "Indexed", "backoffLimit": 0,
-            "template": {"spec": {
-                "restartPolicy": "Never", "schedulingGates": NEVER,
-                "containers": [{"name": "main", "image": "bench/worker:1", "resources": requests}]}}}}}
+            "template": {"spec": spec}}}}
     name = f"jobset-{index:04}"
     return {
         "apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": {"name": name, "namespace": namespace},

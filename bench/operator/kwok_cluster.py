@@ -13,6 +13,7 @@ sys.path.insert(0, str(ROOT / "e2e"))
 
 from cluster import network  # noqa: E402
 from cluster.control_plane import PORT, ControlPlane  # noqa: E402
+from cluster.controller import await_established  # noqa: E402
 from cluster.daemon import Daemon, wait_until  # noqa: E402
 from measure import AuditLog, Process, scrape  # noqa: E402
 
@@ -64,6 +65,10 @@ class Api:
     def pods(self, query=""):
         """The metadata of pods."""
         return self("GET", f"/api/v1/pods?resourceVersion=0&{query}", accept=METADATA_ONLY)["items"]
+
+    def secrets(self, namespace, query=""):
+        """The metadata of Secrets."""
+        return self("GET", f"/api/v1/namespaces/{namespace}/secrets?{query}", accept=METADATA_ONLY)["items"]
 
     def some_pod_is_not(self, phase):
         """Whether a pod now has another phase."""
@@ -118,8 +123,13 @@ class KwokCluster:
         if chart.returncode != 0:
             raise RuntimeError(f"helm template: {chart.stderr}")
         self.kubectl("apply", "--server-side", "-f", "-", stdin=chart.stdout)
-        self.kubectl("wait", "--for=condition=Established", "crd/swarmjobs.swarmjob.dev")
+        await_established(self.kubectl, "crd/swarmjobs.swarmjob.dev")
         self.token = self.kubectl("create", "token", OPERATOR, "-n", SYSTEM, "--duration=8h").strip()
+
+    def programs(self):
+        """The cluster's own, as Daemons."""
+        plane = self.plane
+        return [plane.etcd, plane.api, plane.controllers, plane.scheduler, self.kwok]
 
     def kubectl(self, *arguments, stdin=None):
         """Returns what kubectl prints."""

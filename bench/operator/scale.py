@@ -87,7 +87,8 @@ class Bench:
         self.figures = {"jobs": options.jobs, "pods": options.jobs * options.pods, "machine": processors()}
         qps = options.kube_qps or (jobset.QPS if options.jobset else None)
         self.arguments = [f"--kube-qps={qps}", f"--kube-burst={2 * qps}"] if qps else []
-        self.operator = None
+        self.operator = self.jobset_controller = None
+        self.sample = None  # a pod of the phase before
         self.memory_without_pods = 0
 
     def new_operator(self, index):
@@ -109,22 +110,29 @@ class Bench:
         self.cluster.add_nodes(-(-self.options.jobs // TRAINERS_ON_A_NODE), ON_DEMAND)
         self.cluster.await_nodes()
         self.cluster.kubectl("create", "namespace", NAMESPACE)
-        if self.options.jobset:
-            self.run(self.create_by_jobset)
         self.operator = self.new_operator(0)
         self.operator.await_looked_at(0)
         if self.options.jobset:
-            self.run(self.create_gated)
-            self.operator.stop()
-            self.arguments += PROVING
-            self.operator = self.new_operator(1)
-            self.operator.await_looked_at(0)
-            return self.run(self.create_proving)
+            return self.compare()
         time.sleep(3)
         self.memory_without_pods = self.operator.process.memory_mib()
         for phase in (self.create, self.steady, self.lose_one_by_one, self.lose_nodes, self.standby, self.restart):
             self.run(phase)
         return None
+
+    def compare(self):
+        """JobSet and the controller of Jobs make as many pods as the operator: bare ones, and such as the operator's."""
+        self.run(self.create_gated)
+        self.operator.stop()
+        self.arguments += PROVING
+        self.operator = self.new_operator(1)
+        self.operator.await_looked_at(0)
+        self.run(self.create_proving)
+        self.operator.stop()
+        self.jobset_controller = jobset.start(self.cluster)
+        time.sleep(10)  # until its caches are full
+        self.run(self.create_by_jobset)
+        self.run(self.create_bare_by_jobset)
 
     def run(self, phase):
         """A phase, whose figures stand under its name."""
@@ -144,19 +152,8 @@ class Bench:
         wait_until(lambda: len(made()) >= total, 1800, f"{total} pods to be there", watched=daemon, interval=0.5)
         return max(made())
 
-    def create_by_jobset(self):
-        """JobSet and the controller of Jobs make as many pods, on the empty cluster."""
-        controller = jobset.start(self.cluster)
-        time.sleep(10)  # until its caches are full
-        path = jobset.PATH.format(NAMESPACE)
-        figures = self.create_and_delete(path, lambda index: jobset.jobset(NAMESPACE, index, self.options.pods - 1, REQUESTS),
-                                         self.cluster.audit_of_others, controller)
-        controller.signal(15)
-        controller.process.wait(timeout=30)
-        return figures
-
     def create_gated(self):
-        """The operator on the same terms: no pod is scheduled."""
+        """The operator. No pod is scheduled."""
         return self.create_and_delete(JOBS, lambda index: job(index, self.options.pods - 1, gated=True),
                                       self.cluster.audit, self.operator.daemon)
 
@@ -164,16 +161,34 @@ class Bench:
         """The same, of workers that prove which pods they are when they start (these never do): they have no Secrets."""
         return self.create_gated()
 
+    def create_by_jobset(self, spec=None):
+        """JobSet, with pods of a spec; without one, with that of the operator's last ones."""
+        spec = spec or jobset.like(self.sample)
+        return self.create_and_delete(
+            jobset.PATH.format(NAMESPACE), lambda index: jobset.jobset(NAMESPACE, index, self.options.pods - 1, spec),
+            self.cluster.audit_of_others, self.jobset_controller)
+
+    def create_bare_by_jobset(self):
+        """The same, with the least that a pod needs."""
+        return self.create_by_jobset(jobset.bare(REQUESTS))
+
     def create_and_delete(self, path, make, audit, daemon):
         """From no job to all pods, and back. `make(index)` gives a job, whose pods `daemon` or others make."""
-        begin, before = time.time(), Process(daemon.process.pid).cpu_seconds()
+        programs = [daemon, *self.cluster.programs()]
+
+        def processor_seconds():
+            return {each.name: Process(each.process.pid).cpu_seconds() for each in programs}
+        begin, before = time.time(), processor_seconds()
         for index in range(self.options.jobs):
             self.cluster.api("POST", path, make(index))
         submitted = time.time()
         there = self.await_pods(audit, daemon, begin)
-        cpu = Process(daemon.process.pid).cpu_seconds() - before
+        self.sample = self.cluster.api("GET", f"/api/v1/namespaces/{NAMESPACE}/pods?limit=2")["items"][-1]
+        cpu = {name: seconds - before[name] for name, seconds in processor_seconds().items()}
         self.cluster.kubectl("delete", path.rsplit("/", maxsplit=1)[1], "--all", "--namespace", NAMESPACE, "--wait=false")
         wait_until(lambda: not self.cluster.api.pods("limit=1"), 1800, "all pods to be gone", interval=1)
+        # Kubernetes collects them after their pods, and needs the cores for it.
+        wait_until(lambda: not self.cluster.api.secrets(NAMESPACE, "limit=1"), 1800, "all Secrets to be gone", interval=1)
         return {"submitted_seconds": submitted - begin, "pods_there_seconds": there - begin,
                 "pods_a_second": self.figures["pods"] / (there - begin), "cpu_seconds": cpu}
 

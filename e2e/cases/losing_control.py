@@ -102,7 +102,7 @@ def steady_state_is_silent(world):
 
     def versions():
         objects = [job.object()] + [world.kubectl.get(kind, f"{job.name}-{name}", world.namespace) for kind, name in (
-            ("configmap", "job"), ("service", "trainer"), ("service", "workers"), ("pdb", "workers"))]
+            ("configmap", "job"), ("service", "trainer"), ("pdb", "workers"))]
         return [item["metadata"]["resourceVersion"] for item in objects if item]
     before = versions()
     time.sleep(30)

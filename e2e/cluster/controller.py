@@ -1,6 +1,8 @@
 """A controller of Kubernetes' own workload projects, as e2e/build.sh builds it, beside the programs of a control plane."""
 import json
 
+from cluster.daemon import wait_until
+
 
 def kinds(binaries, name):
     """The folder with the definitions of the kinds of a controller."""
@@ -32,4 +34,15 @@ def define(kubectl, binaries, name):
     """Defines the kinds of a controller."""
     folder = str(kinds(binaries, name))
     kubectl("apply", "--server-side", "-f", folder)
-    kubectl("wait", "--for=condition=Established", "--timeout=60s", "-f", folder)
+    await_established(kubectl, "-f", folder)
+
+
+def await_established(kubectl, *definitions):
+    """Waits until the API server serves the kinds. `kubectl wait` takes a definition at which the server has not yet
+    looked, and which has no conditions therefore, for an error."""
+    def established():
+        found = json.loads(kubectl("get", *definitions, "-o", "json"))
+        return all(any(condition["type"] == "Established" and condition["status"] == "True"
+                       for condition in each.get("status", {}).get("conditions") or [])
+                   for each in found.get("items", [found]))
+    wait_until(established, 60, "the API server to serve " + " ".join(definitions))

@@ -24,7 +24,7 @@ using nlohmann::json;
 constexpr std::chrono::hours kChildTrusted{1};
 
 /// How many pods of a job are created at the same time.
-constexpr std::size_t kBatchMax = 4;
+constexpr std::size_t kBatchMax = 16;
 
 /// Whether the server refused a creation, rather than failed to answer.
 bool IsRefusal(StatusCode code) {
@@ -336,7 +336,11 @@ Status Actor::EnsureSharedIdentities(const Acting& acting) {
 
 std::set<plan::Child> Actor::GoodChildren(const Acting& acting) const {
   std::set<plan::Child> good;
+  // Only a gateway asks for the names of workers. Kubernetes looks at all pods of the namespace for
+  // each change of a pod that has a Service.
+  if (!Gateways().contains(names::kHomeCluster)) good.insert(plan::Child::kWorkersService);
   for (const plan::Child child : plan::kChildren) {
+    if (good.contains(child)) continue;
     if (IsSecret(child)) {
       const bool held = acting.memory->renew_at && acting.now < *acting.memory->renew_at;
       const bool lacks = std::ranges::any_of(
@@ -414,6 +418,13 @@ Status Actor::ApplyOutpost(const Acting& acting, const std::string& cluster) {
   return Status();
 }
 
+std::map<std::string, std::string> Actor::Gateways() const {
+  std::map<std::string, std::string> gateways = pod_options_.gateways;
+  gateways.merge(clusters_.Gateways());  // those of the operator's flags count first
+  std::erase_if(gateways, [](const auto& each) { return each.second.empty(); });
+  return gateways;
+}
+
 Result<json> Actor::BuildPod(const Acting& acting, const plan::Action& action) const {
   if (const auto* trainer = std::get_if<plan::CreateTrainer>(&action)) {
     return objects::BuildTrainerPod(acting.view, trainer->term, trainer->layout, pod_options_);
@@ -424,8 +435,7 @@ Result<json> Actor::BuildPod(const Acting& acting, const plan::Action& action) c
                                  [&](const api::Pool& each) { return each.name == worker.pool; });
   SWARM_CHECK(pool != pools.end(), "the plan names pool " + worker.pool);
   objects::PodOptions options = pod_options_;
-  options.gateways.merge(clusters_.Gateways());  // those of the operator's flags count first
-  std::erase_if(options.gateways, [](const auto& each) { return each.second.empty(); });
+  options.gateways = Gateways();
   options.proof =
       clusters_.ProofPlaceOf(pool->cluster.empty() ? names::kHomeCluster : pool->cluster);
   ASSIGN_OR_RETURN(json pod, objects::BuildWorkerPod(acting.view, worker.ordinal, *pool, options));
@@ -509,7 +519,7 @@ Status Actor::TryCreate(const Acting& acting, Creating* creating) const {
   const kube::ObjectName name = kube::NameOf(pod);
   const std::string cluster = ClusterOf(acting, creating->attempt.pool);
   ASSIGN_OR_RETURN(kube::Client* const client, ClientOf(cluster));
-  const auto created = client->Create(kube::resources::Pods(), pod);
+  const auto created = client->Create(kube::resources::Pods(), pod, {.metadata_only = true});
   if (created.status().code() == StatusCode::kAlreadyExists) {
     ASSIGN_OR_RETURN(const kube::Object there, client->Get(kube::resources::Pods(), name));
     // The next decision sees the pod, and looks after its certificate.

@@ -43,7 +43,7 @@ class Actor {
         pod_options_(std::move(pod_options)) {}
 
   /// Carries out the actions in this order, and then creates pods, some at the same time, in
-  /// batches of 1, 2 and then 4. A failed action does not stop the next ones, but a refused
+  /// batches of 1, 2, 4, 8 and then 16. A failed action does not stop the next ones, but a refused
   /// creation stops the next batches. If the server refuses an action for a lasting reason, that is
   /// no error: it is remembered for the next decision. Returns the first error that a retry may
   /// fix.
@@ -78,6 +78,8 @@ class Actor {
   Status ApplyOutposts(const Acting& acting);
   Status ApplyOutpost(const Acting& acting, const std::string& cluster);
   bool HasGoodOutposts(const Acting& acting) const;
+  /// As objects::PodOptions::gateways.
+  std::map<std::string, std::string> Gateways() const;
   Result<nlohmann::json> BuildPod(const Acting& acting, const plan::Action& action) const;
   /// Of the clusters where a pod is to be created: what the job has there is made anew first if its
   /// owner is not there any more.

@@ -134,8 +134,10 @@ Result<JobSecrets::Signed> JobSecrets::Sign(const std::string& job_uid, const st
 Result<WallTime> JobSecrets::Create(kube::Client& client, const identity::JobAuthority& authority,
                                     const SecretOfPairs& secret, WallTime now) {
   ASSIGN_OR_RETURN(const PairsChange change, ChangePairs(authority, secret.pairs, {}, now));
-  RETURN_IF_ERROR(
-      client.Create(kube::resources::Secrets(), WithContent(secret.object, change.put)).status());
+  RETURN_IF_ERROR(client
+                      .Create(kube::resources::Secrets(), WithContent(secret.object, change.put),
+                              {.metadata_only = true})
+                      .status());
   return change.renew_at;
 }
 

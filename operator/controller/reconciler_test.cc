@@ -44,6 +44,13 @@ class ReconcilerTest : public testing::Test {
     }
     return names;
   }
+  std::set<std::string> Services() const {
+    std::set<std::string> names;
+    for (const json& each : cluster_.server->All(kube::resources::Services())) {
+      names.insert(kube::NameOf(each).name);
+    }
+    return names;
+  }
   void SubmitAndRun() {
     cluster_.Submit();
     operator_.Settle();
@@ -89,11 +96,23 @@ TEST_F(ReconcilerTest, AJobGetsItsTrainerItsWorkersAndAllTheyNeed) {
   for (const std::string& pod : cluster_.pods()) {
     EXPECT_TRUE(Identity(pod)["data"].contains("tls.key")) << pod;
   }
-  EXPECT_THAT(cluster_.server->All(kube::resources::Services()), SizeIs(2));
+  EXPECT_THAT(Services(), ElementsAre("tiny-trainer"));
   EXPECT_THAT(cluster_.server->All(kube::resources::ConfigMaps()), SizeIs(1));
   EXPECT_THAT(cluster_.server->All(kube::resources::PodDisruptionBudgets()), SizeIs(1));
   EXPECT_THAT(cluster_.server->All(kube::resources::NetworkPolicies()), SizeIs(1));
   EXPECT_THAT(cluster_.condition("Accepted"), StartsWith("True"));
+}
+
+TEST_F(ReconcilerTest, WhereAGatewayCameTheWorkersHaveNamesForIt) {
+  std::string gateway;
+  operator_.UseGateways([&] {
+    return std::map<std::string, std::string>{{"home", gateway}, {"west", "west.example:7444"}};
+  });
+  SubmitAndRun();
+  EXPECT_THAT(Services(), ElementsAre("tiny-trainer")) << "home's has no address yet";
+  gateway = "home.example:7444";
+  operator_.Settle();
+  EXPECT_THAT(Services(), ElementsAre("tiny-trainer", "tiny-workers"));
 }
 
 TEST_F(ReconcilerTest, NoPodIsAskedForBeforeItsNumberIsWritten) {
@@ -177,7 +196,7 @@ TEST_F(ReconcilerTest, WithoutAnAuthorityNoPodIsMadeAndTheRestIsDone) {
   operator_.FillCaches();
   EXPECT_EQ(operator_.Look().code(), StatusCode::kFailedPrecondition);
   EXPECT_THAT(Created(), IsEmpty());
-  EXPECT_THAT(cluster_.server->All(kube::resources::Services()), SizeIs(2));
+  EXPECT_THAT(Services(), ElementsAre("tiny-trainer"));
   operator_.FillCaches();
   (void)operator_.Look();
   EXPECT_THAT(cluster_.condition("CapacityAvailable"), HasSubstr("Secret team/tiny-ca exists"));

@@ -64,7 +64,7 @@ nlohmann::json BuildConfigMap(const JobView& view);
 /// Selects the trainer's pod of this term only, so an earlier trainer that still runs cannot be
 /// reached by name.
 nlohmann::json BuildTrainerService(const JobView& view, std::uint64_t term);
-/// A headless service.
+/// A headless service, by which a gateway finds a worker.
 nlohmann::json BuildWorkersService(const JobView& view);
 
 /// For the pods in one cluster; empty: the job's own. Allows the eviction of a pod of workers while

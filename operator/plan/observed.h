@@ -127,7 +127,7 @@ enum class Child {
   kIdentities,      ///< Secrets with the certificates of its pods, one for each
   kConfig,          ///< ConfigMap with the manifest for the trainer
   kTrainerService,  ///< Service
-  kWorkersService,  ///< Service
+  kWorkersService,  ///< Service, where the cluster has a gateway
   kBudget,          ///< PodDisruptionBudget
   kNetworkPolicy,   ///< NetworkPolicy
   kOutposts,        ///< what its pods in other clusters need there

@@ -46,6 +46,7 @@ class OperatorUnderTest {
   void FillCaches();
   /// Removes a pod of kTestJob from the cache, as if the cache were behind.
   void Miss(const std::string& pod);
+  void UseGateways(ListGateways list) { clusters_.UseGateways(std::move(list)); }
   /// Another cluster, with caches that fill themselves.
   void AddCluster(const std::string& name, std::shared_ptr<FakeApiServer> server,
                   Cluster::Reachable reachable);

@@ -56,7 +56,7 @@ Caller::Caller(std::shared_ptr<HttpTransport> transport, std::shared_ptr<Credent
 
 Status Caller::SetHeaders(HttpRequest& request) {
   request.headers["user-agent"] = options_.user_agent;
-  request.headers["accept"] = "application/json";
+  request.headers.try_emplace("accept", "application/json");
   // Read for each try, because the token may have been replaced.
   std::string authorization;
   if (credentials_) {

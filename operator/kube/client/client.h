@@ -46,6 +46,8 @@ struct WriteOptions {
   std::string subresource;  ///< "", "status", "scale"
   /// The server validates the request, unknown fields included, and stores nothing.
   bool dry_run = false;
+  /// The answer has the object's metadata and no more, which costs both ends less.
+  bool metadata_only = false;
   CallTimeout timeout;
 };
 

@@ -48,6 +48,17 @@ TEST_F(ClientTest, CreateAndUpdateCarryTheFieldManager) {
   EXPECT_EQ(json::parse(Last().body)["metadata"]["resourceVersion"], "1");
 }
 
+TEST_F(ClientTest, WhoNeedsOnlyTheMetadataOfWhatWasMadeSaysSo) {
+  server_.ThenAnswer(201, Pod("a", "1").dump()).ThenAnswer(201, Pod("a", "1").dump());
+  const auto made = client().Create(resources::Pods(), Pod("a", ""), {.metadata_only = true});
+  ASSERT_TRUE(made.ok()) << made.status().ToString();
+  EXPECT_EQ(ResourceVersionOf(**made), "1");
+  EXPECT_EQ(Last().headers.at("accept"),
+            "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io,application/json");
+  EXPECT_TRUE(client().Create(resources::Pods(), Pod("a", "")).ok());
+  EXPECT_EQ(Last().headers.at("accept"), "application/json");
+}
+
 TEST_F(ClientTest, ApplyIsAServerSideApplyWithForce) {
   server_.ThenAnswer(200, Pod("a", "1").dump());
   EXPECT_TRUE(client().Apply(resources::ConfigMaps(), Pod("a", "")).ok());

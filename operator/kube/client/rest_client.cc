@@ -19,6 +19,10 @@ std::string TextOf(const json& object) {
   return object.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
+// A server that cannot leave out the rest sends it.
+constexpr const char* kMetadataOnly =
+    "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io,application/json";
+
 std::string Describe(const HttpRequest& request) {
   return request.method + " " + request.target.substr(0, request.target.find('?'));
 }
@@ -223,6 +227,7 @@ class RestClient final : public Client {
                WithWriteQuery(path, options),
                {{"content-type", "application/json"}},
                TextOf(object)}};
+    if (options.metadata_only) call.request.headers["accept"] = kMetadataOnly;
     call.idempotent = method == "PUT";
     call.timeout = options.timeout;
     return ForObject(std::move(call));
