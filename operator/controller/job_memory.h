@@ -16,6 +16,7 @@
 #include "api/format/field_error.h"
 #include "api/format/wall_time.h"
 #include "api/status.h"
+#include "operator/controller/seen_pods.h"
 #include "operator/kube/object/object.h"
 #include "operator/plan/money/tenures.h"
 #include "operator/plan/observed.h"
@@ -44,6 +45,7 @@ struct OutpostMemory {
 
 /// What is remembered of one job, identified by its UID. Used by one reconcile at a time.
 struct JobMemory {
+  SeenPods seen;
   std::map<std::string, PodMemory> pods;  ///< by UID
   std::map<plan::Child, AppliedChild> children;
   std::map<std::string, OutpostMemory> outposts;  ///< by cluster

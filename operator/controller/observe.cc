@@ -49,15 +49,13 @@ std::vector<plan::ObservedPod> ObservePods(const objects::JobView& view, const S
   std::vector<plan::ObservedPod> pods;
   std::set<std::string> uids;
   std::set<std::pair<plan::PodRole, std::uint64_t>> numbers;
-  for (const kube::Object& object : snapshot.pods) {
-    if (!kube::IsOwnedBy(*object, view.uid, kube::Ownership::kController)) continue;
-    std::optional<plan::ObservedPod> pod = objects::ReadPod(*object);
-    if (!pod) continue;
-    Remember(snapshot, now, &*pod, memory);
-    uids.insert(pod->uid);
-    numbers.emplace(pod->role, pod->number);
-    memory->creations.erase({pod->role, pod->number});
-    pods.push_back(*std::move(pod));
+  for (const auto& seen : snapshot.pods) {
+    if (seen->controller != view.uid) continue;
+    plan::ObservedPod& pod = pods.emplace_back(seen->pod);
+    Remember(snapshot, now, &pod, memory);
+    uids.insert(pod.uid);
+    numbers.emplace(pod.role, pod.number);
+    memory->creations.erase({pod.role, pod.number});
   }
   std::erase_if(memory->pods, [&](const auto& known) { return !uids.contains(known.first); });
   std::erase_if(memory->identities, [&](const auto& known) {
@@ -134,12 +132,9 @@ plan::Observed Observe(const objects::JobView& view, const Snapshot& snapshot,
 std::string TrainerIp(const objects::JobView& view, const Snapshot& snapshot) {
   const std::string name =
       names::PodName(view.name, names::PodRole::kTrainer, view.status.trainer.term);
-  for (const kube::Object& pod : snapshot.pods) {
-    if (kube::NameOf(*pod).name != name ||
-        !kube::IsOwnedBy(*pod, view.uid, kube::Ownership::kController))
-      continue;
-    return kube::TextAt(*pod, "/status/phase") == "Running" ? kube::TextAt(*pod, "/status/podIP")
-                                                            : "";
+  for (const auto& seen : snapshot.pods) {
+    if (seen->pod.name != name || seen->controller != view.uid) continue;
+    return seen->pod.phase == plan::PodPhase::kRunning ? seen->ip : "";
   }
   return "";
 }

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -20,9 +21,9 @@ namespace swarm::controller {
 
 /// The objects of one job, from the caches or from the server.
 struct Snapshot {
-  kube::Object job;                           ///< never null
-  std::vector<kube::Object> pods;             ///< labelled with the job's name
-  std::map<std::string, kube::Object> nodes;  ///< by name: the nodes of the pods
+  kube::Object job;                                  ///< never null
+  std::vector<std::shared_ptr<const SeenPod>> pods;  ///< labelled with the job's name
+  std::map<std::string, kube::Object> nodes;         ///< by name: the nodes of the pods
   bool nodes_known = true;
   bool fresh = false;        ///< the job is as the server has it, not as a cache has it
   kube::Object workload;     ///< of a job with a queue; null: there is none

@@ -95,7 +95,7 @@ Reconciled Reconciler::Reconcile(const kube::ObjectName& name) {
   }
   const std::string uid = kube::UidOf(*job);
   const std::shared_ptr<JobMemory> memory = memories_.Of(name, uid);
-  auto decision = Decide(ReadCaches(job), memory.get());
+  auto decision = Decide(ReadCaches(job, memory.get()), memory.get());
   if (decision.ok() && !IsLeftAlone(decision->view) &&
       (NeedsServer(decision->plan) || !plan::InDoubt(decision->observed).empty())) {
     auto anew = DecideAnew(name, uid, memory.get());
@@ -144,15 +144,17 @@ void Reconciler::Forget(const kube::ObjectName& name) {
   if (!uid.empty()) parts_.secrets.Forget(uid);
 }
 
-Snapshot Reconciler::ReadCaches(kube::Object job) const {
+Snapshot Reconciler::ReadCaches(kube::Object job, JobMemory* memory) const {
   Snapshot snapshot;
   const kube::ObjectName name = kube::NameOf(*job);
   snapshot.job = std::move(job);
-  snapshot.pods = parts_.caches.pods.ByIndex(kPodsByJob, name.ToString());
+  std::vector<kube::PackedObject> pods =
+      parts_.caches.pods.PackedByIndex(kPodsByJob, name.ToString());
   for (const Cluster* cluster : parts_.caches.clusters.All()) {
-    std::ranges::move(cluster->informers().pods().ByIndex(kPodsByJob, name.ToString()),
-                      std::back_inserter(snapshot.pods));
+    std::ranges::move(cluster->informers().pods().PackedByIndex(kPodsByJob, name.ToString()),
+                      std::back_inserter(pods));
   }
+  snapshot.pods = memory->seen.Read(pods);
   (void)AddNodes(/*memory=*/nullptr, &snapshot);
   return snapshot;
 }
@@ -164,7 +166,7 @@ Result<Reconciler::Decision> Reconciler::DecideAnew(const kube::ObjectName& name
     return Status(StatusCode::kAborted,
                   "SwarmJob " + name.ToString() + " was deleted and made anew");
   }
-  Snapshot snapshot = ReadCaches(std::move(job));
+  Snapshot snapshot = ReadCaches(std::move(job), memory);
   snapshot.fresh = true;
   RETURN_IF_ERROR(AddNodes(memory, &snapshot));
   ASSIGN_OR_RETURN(Decision decision, Decide(std::move(snapshot), memory));
@@ -192,7 +194,7 @@ bool Reconciler::IsReachable(const std::string& cluster) const {
 std::map<std::string, plan::ObservedCluster> Reconciler::LookAtClusters(
     const objects::JobView& view, const Snapshot& snapshot, const Now& now) const {
   std::set<std::string> names = objects::ClustersOf(view.job.spec);
-  for (const kube::Object& pod : snapshot.pods) names.insert(objects::ClusterOf(*pod));
+  for (const auto& seen : snapshot.pods) names.insert(seen->pod.cluster);
   names.erase("");
   std::map<std::string, plan::ObservedCluster> clusters;
   for (const std::string& name : names) {
@@ -204,8 +206,8 @@ std::map<std::string, plan::ObservedCluster> Reconciler::LookAtClusters(
   return clusters;
 }
 
-Result<kube::Object> Reconciler::FindPod(const kube::ObjectName& name,
-                                         const std::set<std::string>& clusters) const {
+Result<std::shared_ptr<const SeenPod>> Reconciler::FindPod(
+    const kube::ObjectName& name, const std::set<std::string>& clusters) const {
   for (const std::string& cluster : clusters) {
     Cluster* const other = cluster.empty() ? nullptr : parts_.caches.clusters.Find(cluster);
     if (!cluster.empty() && other == nullptr) {
@@ -219,9 +221,9 @@ Result<kube::Object> Reconciler::FindPod(const kube::ObjectName& name,
     json trimmed = **pod;
     objects::TrimPod(trimmed);
     if (other != nullptr) objects::LocalizePod(cluster, &trimmed);
-    return std::make_shared<const json>(std::move(trimmed));
+    return SeePod(trimmed);
   }
-  return kube::Object();
+  return std::shared_ptr<const SeenPod>();
 }
 
 kube::Object Reconciler::FindNode(const std::string& name) const {
@@ -241,11 +243,11 @@ Status Reconciler::AddPods(const Decision& decision, JobMemory* memory, Snapshot
     const bool tried = creation != memory->creations.end();
     const std::set<std::string> clusters = PlacesOf(decision.view, {role, number}, *memory);
     if (clusters.size() == 1 && !IsReachable(*clusters.begin())) continue;
-    ASSIGN_OR_RETURN(kube::Object pod,
+    ASSIGN_OR_RETURN(std::shared_ptr<const SeenPod> pod,
                      FindPod({job.ns, names::PodName(job.name, role, number)}, clusters));
     if (pod) {
       LOG_WARN("{}: the cache of pods is behind: it lacks {}, which exists", job.ToString(),
-               kube::NameOf(*pod).name);
+               pod->pod.name);
       snapshot->pods.push_back(std::move(pod));
     } else if (tried && creation->second.made) {
       memory->creations.erase(creation);  // it has come and gone
@@ -261,11 +263,11 @@ Status Reconciler::AddNodes(const JobMemory* memory, Snapshot* snapshot) const {
   snapshot->nodes_known = parts_.caches.nodes != nullptr;
   if (!snapshot->nodes_known) return Status();
   std::set<std::string> seen;
-  for (const kube::Object& pod : snapshot->pods) {
-    const std::string name = kube::TextAt(*pod, "/spec/nodeName");
+  for (const auto& pod : snapshot->pods) {
+    const std::string& name = pod->pod.node;
     if (name.empty() || !seen.insert(name).second) continue;
     kube::Object node = FindNode(name);
-    if (!node && memory && !memory->KnewNodeOf(kube::UidOf(*pod))) {
+    if (!node && memory && !memory->KnewNodeOf(pod->pod.uid)) {
       const objects::NodeAt at = objects::ParseNode(name);
       Cluster* const other = parts_.caches.clusters.Find(at.cluster);
       kube::Client& client = other == nullptr ? parts_.client : other->client();

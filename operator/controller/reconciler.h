@@ -74,7 +74,7 @@ class Reconciler {
   };
 
   void Forget(const kube::ObjectName& name);
-  Snapshot ReadCaches(kube::Object job) const;
+  Snapshot ReadCaches(kube::Object job, JobMemory* memory) const;
   Result<Decision> DecideAnew(const kube::ObjectName& name, const std::string& uid,
                               JobMemory* memory);
   /// The pools of the job whose clusters cannot be reached.
@@ -85,8 +85,8 @@ class Reconciler {
                                                               const Snapshot& snapshot,
                                                               const Now& now) const;
   /// A pod as the servers of these clusters have it now; null: there is none.
-  Result<kube::Object> FindPod(const kube::ObjectName& name,
-                               const std::set<std::string>& clusters) const;
+  Result<std::shared_ptr<const SeenPod>> FindPod(const kube::ObjectName& name,
+                                                 const std::set<std::string>& clusters) const;
   kube::Object FindNode(const std::string& name) const;
   Status AddPods(const Decision& decision, JobMemory* memory, Snapshot* snapshot) const;
   Status AddNodes(const JobMemory* memory, Snapshot* snapshot) const;

@@ -25,12 +25,14 @@ std::string MetadataOf(const json& object, const std::string& field) {
 
 }  // namespace
 
-PackedObject::PackedObject(const json& object) : bytes_(json::to_cbor(object)) {
-  bytes_.shrink_to_fit();
+PackedObject::PackedObject(const json& object) {
+  std::vector<std::uint8_t> bytes = json::to_cbor(object);
+  bytes.shrink_to_fit();
+  bytes_ = std::make_shared<const std::vector<std::uint8_t>>(std::move(bytes));
 }
 
 Object PackedObject::Unpack() const {
-  return std::make_shared<const json>(json::from_cbor(bytes_));
+  return std::make_shared<const json>(json::from_cbor(*bytes_));
 }
 
 ObjectName ParseObjectName(std::string_view text) {

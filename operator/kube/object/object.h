@@ -15,14 +15,17 @@ namespace swarm::kube {
 /// Null only where a declaration says so.
 using Object = std::shared_ptr<const nlohmann::json>;
 
-/// An object in a compact form, which takes a tenth of the memory of its JSON tree.
+/// An object in a compact form, which takes a tenth of the memory of its JSON tree. Copies share
+/// it.
 class PackedObject {
  public:
   explicit PackedObject(const nlohmann::json& object);
   Object Unpack() const;
+  /// The same for copies; another object has another identity as long as one of these lives.
+  const void* identity() const { return bytes_.get(); }
 
  private:
-  std::vector<std::uint8_t> bytes_;  // CBOR
+  std::shared_ptr<const std::vector<std::uint8_t>> bytes_;  // CBOR
 };
 
 /// Removes the members that are not needed before an object is stored. Must not throw.

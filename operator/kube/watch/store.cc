@@ -21,11 +21,18 @@ std::vector<Object> Store::List(const std::string& ns) const {
 }
 
 std::vector<Object> Store::ByIndex(std::size_t index, const std::string& key) const {
-  const std::lock_guard lock(mutex_);
   std::vector<Object> found;
+  for (const PackedObject& packed : PackedByIndex(index, key)) found.push_back(packed.Unpack());
+  return found;
+}
+
+std::vector<PackedObject> Store::PackedByIndex(std::size_t index, const std::string& key) const {
+  const std::lock_guard lock(mutex_);
+  std::vector<PackedObject> found;
   const auto members = indexes_.at(index).find(key);
   if (members == indexes_[index].end()) return found;
-  for (const auto* place : members->second) found.push_back(place->second.Unpack());
+  found.reserve(members->second.size());
+  for (const auto* place : members->second) found.push_back(place->second);
   return found;
 }
 

@@ -43,6 +43,8 @@ class Store {
   std::vector<Object> List(const std::string& ns = "") const;
   /// The objects with this key in the index of this number, sorted by name.
   std::vector<Object> ByIndex(std::size_t index, const std::string& key) const;
+  /// The same, for those who know most of them by their identity from before.
+  std::vector<PackedObject> PackedByIndex(std::size_t index, const std::string& key) const;
   std::size_t size() const;
 
   /// Replaces the content of `ns` (empty: all of it) by a list. Objects that the list lacks are

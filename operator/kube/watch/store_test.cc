@@ -54,6 +54,18 @@ TEST(StoreTest, ObjectsAreFoundByNameNamespaceAndIndex) {
   EXPECT_EQ(store.List().size(), 5u);
 }
 
+TEST(StoreTest, AnObjectHasOneIdentityUntilItChanges) {
+  Store store(ByJob());
+  Replace(store, {Thing("a", "1", "1", "x"), Thing("a", "2", "1", "x")});
+  const auto before = store.PackedByIndex(0, "x");
+  store.Apply(Event(WatchEvent::Type::kModified, Thing("a", "1", "2", "x")));
+  const auto after = store.PackedByIndex(0, "x");
+  ASSERT_EQ(after.size(), 2u);
+  EXPECT_NE(after[0].identity(), before[0].identity());
+  EXPECT_EQ(after[1].identity(), before[1].identity());
+  EXPECT_EQ(ResourceVersionOf(*after[0].Unpack()), "2");
+}
+
 TEST(StoreTest, AListOfOneNamespaceLeavesTheOthersAlone) {
   Store store;
   Replace(store, {Thing("a", "1", "1"), Thing("b", "1", "1")});
