@@ -174,6 +174,8 @@ void JudgePool(Judge& judge, const std::string& path, const Pool& pool) {
                "is \"" + pool.cluster + "\"",
                "the name of a satellite: 1 to 63 of a-z, 0-9 and -, with a letter or digit at both"
                " ends; or leave it out");
+  judge.Expect(pool.cluster != "home", path + ".cluster", "is \"home\", the SwarmJob's own cluster",
+               "leave it out");
   if (pool.maxReplicas) {
     judge.Range(path + ".maxReplicas", *pool.maxReplicas, std::uint64_t{0}, kReplicasMax);
   }

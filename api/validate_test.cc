@@ -241,6 +241,7 @@ const std::vector<Wrong> kWrong = {
     {{"workers.traffic=[{between: [eu], dollarsPerGB: 1}]"}, "spec.workers.traffic[0].between"},
     {{"workers.traffic=[{between: [eu, ''], dollarsPerGB: 1}]"}, "spec.workers.traffic[0].between"},
     {{"workers.pools=[{name: a, cluster: B.example}]"}, "spec.workers.pools[0].cluster"},
+    {{"workers.pools=[{name: a, cluster: home}]"}, "spec.workers.pools[0].cluster"},
     {{"workers.pools=[{name: a, maxReplicas: 1e6}]"}, "spec.workers.pools[0].maxReplicas"},
     {{"workers.pools=[{name: a, pendingSeconds: 0}]"}, "spec.workers.pools[0].pendingSeconds"},
     {{"workers.pools=[{name: a, returnAfterSeconds: 0}]"},

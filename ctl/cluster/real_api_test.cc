@@ -168,6 +168,8 @@ TEST_F(SwarmctlOnKubernetesTest, AUserOfTwoFilesAContextAndAPluginDrainsAWorker)
 
 TEST_F(SwarmctlOnKubernetesTest, ATokenNamesTheLoadBalancerBeforeHome) {
   WriteKubeconfigs();
+  EXPECT_NE(Swarmctl({"satellite", "token", "home", "--context", "admin"}), 0);
+  EXPECT_THAT(Output(), HasSubstr("home is the name of this cluster"));
   EXPECT_EQ(Swarmctl({"satellite", "token", "west", "--context", "admin"}), 2);
   EXPECT_THAT(Output(), HasSubstr("install it with satellites.enabled=true"));
   PutHome({{"ip", "203.0.113.9"}});

@@ -8,6 +8,7 @@
 #include "base/identity/trust.h"
 #include "ctl/cluster/cluster.h"
 #include "ctl/cluster/home_of_cluster.h"
+#include "operator/names/names.h"
 #include "operator/satellite/account_secret.h"
 #include "worker/enrol/token.h"
 
@@ -18,6 +19,9 @@ constexpr int kTokenIdBytes = 4;  // a name for people
 constexpr int kSecretBytes = 16;
 
 Result<std::string> MakeToken(const SatelliteOptions& options, Cluster* cluster, std::FILE* err) {
+  if (options.name == names::kHomeCluster) {
+    return InvalidArgument("home is the name of this cluster; give the satellite another one");
+  }
   std::string home = options.home;
   if (home.empty()) {
     ASSIGN_OR_RETURN(home, AwaitHomeAddress(*cluster->client, cluster->ns, err));
