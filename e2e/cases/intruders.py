@@ -103,10 +103,12 @@ def proofs(world):
     world.install("--set", "proof.enabled=true")
     try:
         job = world.job(replicas=3).submit().await_step(20)
-        keys = {secret["metadata"]["name"] for secret in world.kubectl.list("secrets", world.namespace)
-                if "tls.key" in secret.get("data", {})}
-        world.check("the trainer's pod alone has its key from a Secret",
-                    keys == {f"{job.trainer()['metadata']['name']}-identity"}, keys)
+        own = f"{job.trainer()['metadata']['name']}-identity"
+
+        def keys():
+            return {secret["metadata"]["name"] for secret in world.kubectl.list("secrets", world.namespace)
+                    if "tls.key" in secret.get("data", {})}
+        world.check("the trainer's pod alone has its key from a Secret", keys() == {own}, keys())
         leader = world.await_leader()
         world.kill_pod(leader, OPERATOR_NAMESPACE)
         victim = job.pod_names("worker")[0]
@@ -114,7 +116,7 @@ def proofs(world):
         world.note(f"{world.await_leader(other_than=leader)} leads")
         job.await_ready(3, without=[victim])
         job.await_step(job.step() + 20)
-        world.check("a new worker proves itself to the next leader", True)
+        world.check("a new worker proves itself to the next leader", keys() == {own}, keys())
         refused = [event for event in world.kubectl.list("events.events.k8s.io", world.namespace)
                    if event.get("reason") == "IdentityRefused"]
         world.check("the operator has refused no pod", not refused, refused)
