@@ -21,11 +21,18 @@ std::string PodName(const std::string& job, PodRole role, std::uint64_t number) 
   return TrainerServiceName(job) + kSeparator + std::to_string(number);
 }
 
-bool IsWorkerOf(const std::string& pod, std::uint64_t workers, std::string_view id) {
-  if (workers <= 1) return id == pod;
-  if (!id.starts_with(pod + kSeparator)) return false;
-  const auto index = ParseNumber(id.substr(pod.size() + 1));
-  return index && *index < workers;
+std::vector<std::string> WorkersOf(const std::string& pod, std::uint64_t workers) {
+  if (workers <= 1) return {pod};
+  std::vector<std::string> names;
+  names.reserve(workers);
+  for (std::uint64_t i = 0; i < workers; ++i) names.push_back(pod + kSeparator + std::to_string(i));
+  return names;
+}
+
+std::optional<std::string_view> PodOfSeveral(std::string_view worker) {
+  const auto at = worker.rfind(kSeparator);
+  if (at == worker.npos || !ParseNumber(worker.substr(at + 1))) return std::nullopt;
+  return worker.substr(0, at);
 }
 
 std::string TrainerServiceName(const std::string& job) { return job + "-trainer"; }

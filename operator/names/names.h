@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace swarm::names {
 
@@ -77,9 +78,10 @@ std::string PodName(const std::string& job, PodRole role, std::uint64_t number);
 /// What the names of a job's workers have in common: JOB-w.
 std::string WorkerPrefix(const std::string& job);
 
-/// Whether the id is that of a worker in this pod: of one worker, who is called as the pod, or of
-/// several: JOB-w7-0, JOB-w7-1, ...
-bool IsWorkerOf(const std::string& pod, std::uint64_t workers, std::string_view id);
+/// The names of the workers in a pod: one is called as the pod, several JOB-w7-0, JOB-w7-1, ...
+std::vector<std::string> WorkersOf(const std::string& pod, std::uint64_t workers);
+/// The pod in which a worker of this name is one of several; none: it is called as its pod.
+std::optional<std::string_view> PodOfSeveral(std::string_view worker);
 
 std::string TrainerServiceName(const std::string& job);    // JOB-trainer
 std::string WorkersServiceName(const std::string& job);    // JOB-workers

@@ -34,12 +34,9 @@ DirectTrainer DirectOf(const Draft& draft) {
 }
 
 bool IsOpen(const Draft& draft, const std::string& id) {
-  const auto& pods = draft.seen.pods;
-  const auto pod = std::find_if(pods.begin(), pods.end(), [&](const ObservedPod& p) {
-    return p.role == PodRole::kWorker && names::IsWorkerOf(p.name, p.workers, id);
-  });
+  const ObservedPod* pod = draft.evidence.PodOf(id);
   const auto& open = draft.plan.status.openWorkers;
-  return pod != pods.end() && std::binary_search(open.begin(), open.end(), pod->number);
+  return pod != nullptr && std::binary_search(open.begin(), open.end(), pod->number);
 }
 
 std::vector<StageLoad> LoadsOf(const protocol::JobStatus& view, const Draft& draft) {
@@ -69,7 +66,7 @@ bool IsWorkerComing(const Draft& draft, const protocol::JobStatus& view) {
          std::any_of(draft.seen.pods.begin(), draft.seen.pods.end(), [&](const ObservedPod& pod) {
            return pod.role == PodRole::kWorker && !pod.node.empty() && !pod.end &&
                   std::binary_search(open.begin(), open.end(), pod.number) &&
-                  ListWorkers(view, pod).empty();
+                  draft.evidence.WorkersOf(pod).empty();
          });
 }
 

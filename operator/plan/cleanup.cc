@@ -36,7 +36,7 @@ void CleanUpPods(Draft* draft) {
   const bool failed = api::IsTrue(draft->status(), api::ConditionType::kFailed);
   for (const ObservedPod& pod : draft->seen.pods) {
     if (pod.unseen || IsWanted(pod, draft)) continue;
-    const auto until = pod.deleted ? std::nullopt : KeptUntil(draft->seen, pod);
+    const auto until = pod.deleted ? std::nullopt : KeptUntil(draft->evidence, pod);
     if (until && (draft->finished() ? failed : *until > draft->now())) {
       kept.emplace_back(*until, &pod);
     } else {

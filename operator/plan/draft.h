@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "operator/plan/evidence.h"
 #include "operator/plan/plan.h"
 
 namespace swarm::plan {
@@ -16,13 +17,17 @@ struct Hold {
 
 struct Draft {
   const Observed& seen;
+  const Evidence evidence;
   const api::SwarmJob& job;
   Plan plan;
   std::optional<Hold> hold;  ///< none: the job shall have pods
 
   /// Requires: seen.job.job. `observed` must outlive the draft.
   explicit Draft(const Observed& observed)
-      : seen(observed), job(*observed.job.job), plan{.status = observed.job.status} {}
+      : seen(observed),
+        evidence(observed),
+        job(*observed.job.job),
+        plan{.status = observed.job.status} {}
 
   WallTime now() const { return seen.now; }
   api::SwarmJobStatus& status() { return plan.status; }

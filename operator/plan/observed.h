@@ -96,6 +96,9 @@ inline bool HasEnded(const ObservedPod& pod) {
   return pod.end || pod.phase == PodPhase::kSucceeded || pod.phase == PodPhase::kFailed;
 }
 
+/// When it was bound to its node, as far as is known.
+inline WallTime BoundAt(const ObservedPod& pod) { return pod.scheduled.value_or(pod.created); }
+
 struct Taint {
   std::string key;
   std::string value;

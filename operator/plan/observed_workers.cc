@@ -4,19 +4,21 @@
 #include <map>
 #include <set>
 
+#include "operator/plan/trainer_view.h"
+
 namespace swarm::plan {
 namespace {
 
-Worker Describe(const Observed& observed, std::uint64_t ordinal, const ObservedPod& pod) {
+Worker Describe(const Evidence& evidence, std::uint64_t ordinal, const ObservedPod& pod) {
   Worker worker{
       .ordinal = ordinal, .name = pod.name, .pod = &pod, .pool = pod.pool, .workers = pod.workers};
-  worker.judgement = JudgePod(observed, pod);
-  const protocol::JobStatus* view = FreshView(observed, 2 * kViewSeconds);
+  worker.judgement = JudgePod(evidence, pod);
+  const protocol::JobStatus* view = FreshView(evidence.seen(), 2 * kViewSeconds);
   if (view == nullptr) {
     worker.ready = pod.ready;
     return worker;
   }
-  worker.listed = ListWorkers(*view, pod);
+  worker.listed = evidence.WorkersOf(pod);
   const auto are_all = [&](protocol::WorkerState state) {
     return !worker.listed.empty() &&
            std::ranges::all_of(worker.listed, [state](const ListedWorker& listed) {
@@ -74,7 +76,8 @@ std::optional<WallTime> GivenUpAt(const Observed& observed, PodRole role, std::u
   return std::nullopt;
 }
 
-ObservedWorkers ObserveWorkers(const Observed& observed) {
+ObservedWorkers ObserveWorkers(const Evidence& evidence) {
+  const Observed& observed = evidence.seen();
   ObservedWorkers workers;
   std::map<std::uint64_t, const ObservedPod*> pods;
   for (const ObservedPod& pod : observed.pods) {
@@ -82,7 +85,7 @@ ObservedWorkers ObserveWorkers(const Observed& observed) {
   }
   for (const std::uint64_t ordinal : observed.job.status.openWorkers) {
     if (const auto pod = pods.find(ordinal); pod != pods.end()) {
-      workers.open.push_back(Describe(observed, ordinal, *pod->second));
+      workers.open.push_back(Describe(evidence, ordinal, *pod->second));
       continue;
     }
     const Creation* creation = FindCreation(observed, PodRole::kWorker, ordinal);

@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include "operator/plan/evidence.h"
 #include "operator/plan/observed.h"
 #include "operator/plan/pods/pod_health.h"
-#include "operator/plan/trainer_view.h"
 
 namespace swarm::plan {
 
@@ -46,7 +46,7 @@ struct ObservedWorkers {
   std::optional<WallTime> look_again;
 };
 
-ObservedWorkers ObserveWorkers(const Observed& observed);
+ObservedWorkers ObserveWorkers(const Evidence& evidence);
 
 /// A pod that was created, by this or another operator, may take this long to become visible.
 inline constexpr std::chrono::seconds kSettleTime{10};

@@ -52,7 +52,7 @@ void CountWorkers(Draft* draft) {
       count.ready += pod.ready ? pod.workers : 0;
       continue;
     }
-    for (const ListedWorker& listed : ListWorkers(*view, pod)) {
+    for (const ListedWorker& listed : draft->evidence.WorkersOf(pod)) {
       count.ready += Serves(listed.worker->state) ? 1 : 0;
     }
   }

@@ -63,7 +63,7 @@ void OnAbsent(Draft* draft) {
 void OnEnd(const ObservedPod& pod, const Judgement& end, Draft* draft) {
   std::optional<WallTime> failed;
   if (end.cause == Cause::kFailed) failed = EndTimeOf(pod);
-  const auto until = HeldBackUntil(draft->seen, PodRole::kTrainer, draft->status(), failed);
+  const auto until = HeldBackUntil(draft->evidence, PodRole::kTrainer, draft->status(), failed);
   if (!end.fatal && until) return draft->LookAgain(*until);
   CountEnd(PodRole::kTrainer, pod.name, end, draft);
   if (draft->finished()) return;
@@ -97,7 +97,7 @@ void DecideTrainer(Draft* draft) {
   const ObservedPod* pod = FindTrainer(*draft);
   if (pod == nullptr) return OnAbsent(draft);
   trainer.podName = pod->name;
-  const Judgement judgement = JudgePod(draft->seen, *pod);
+  const Judgement judgement = JudgePod(draft->evidence, *pod);
   if (judgement.look_again) draft->LookAgain(*judgement.look_again);
   if (judgement.health == Health::kDone) return draft->Succeed();
   if (judgement.health == Health::kEnds) return OnEnd(*pod, judgement, draft);
@@ -111,7 +111,7 @@ void DecideTrainer(Draft* draft) {
 bool StopTrainer(Draft* draft) {
   const ObservedPod* pod = FindTrainer(*draft);
   if (pod == nullptr) return true;
-  const Judgement judgement = JudgePod(draft->seen, *pod);
+  const Judgement judgement = JudgePod(draft->evidence, *pod);
   if (judgement.health == Health::kDone) {
     draft->Succeed();
     return true;

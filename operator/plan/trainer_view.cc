@@ -11,16 +11,4 @@ const protocol::JobStatus* FreshView(const Observed& observed, std::int64_t age)
   return counts && view.state != protocol::JobState::kSuperseded ? &view : nullptr;
 }
 
-std::vector<ListedWorker> ListWorkers(const protocol::JobStatus& view, const ObservedPod& pod) {
-  std::vector<ListedWorker> listed;
-  for (const protocol::StageStatus& stage : view.stages) {
-    for (const protocol::StageStatus::Worker& worker : stage.workers) {
-      if (names::IsWorkerOf(pod.name, pod.workers, worker.id.value)) {
-        listed.push_back({stage.stage.value, &worker});
-      }
-    }
-  }
-  return listed;
-}
-
 }  // namespace swarm::plan

@@ -210,7 +210,7 @@ void Scale(PoolScaler* scaler, Draft* draft) {
 }  // namespace
 
 void DecideWorkers(Draft* draft) {
-  const ObservedWorkers workers = ObserveWorkers(draft->seen);
+  const ObservedWorkers workers = ObserveWorkers(draft->evidence);
   if (workers.look_again) draft->LookAgain(*workers.look_again);
   SettleEnds(workers, draft);
   if (draft->finished()) return;

@@ -1,6 +1,8 @@
 #include "operator/plan/money/tenures.h"
 
 #include <algorithm>
+#include <string_view>
+#include <unordered_set>
 #include <utility>
 
 #include "operator/plan/trainer_view.h"
@@ -20,16 +22,18 @@ bool HasTrainer(const Observed& seen) {
   });
 }
 
-/// A machine is one worker, or one for each of its devices.
-bool Lists(const protocol::JobStatus& view, const std::string& machine) {
-  constexpr std::uint64_t kWorkersMax = 1000;  // more than any has
-  const auto is_of = [&](const protocol::WorkerId& id) {
-    return id.value == machine || names::IsWorkerOf(machine, kWorkersMax, id.value);
+/// What the trainer lists: workers, and of those that are one of several, what has them.
+std::unordered_set<std::string_view> ListedIn(const protocol::JobStatus& view) {
+  std::unordered_set<std::string_view> listed;
+  const auto add = [&listed](const protocol::WorkerId& worker) {
+    listed.insert(worker.value);
+    if (const auto holder = names::PodOfSeveral(worker.value)) listed.insert(*holder);
   };
-  return std::ranges::any_of(view.spares, is_of) ||
-         std::ranges::any_of(view.stages, [&](const protocol::StageStatus& stage) {
-           return std::ranges::any_of(stage.workers, is_of, &protocol::StageStatus::Worker::id);
-         });
+  std::ranges::for_each(view.spares, add);
+  for (const protocol::StageStatus& stage : view.stages) {
+    std::ranges::for_each(stage.workers, add, &protocol::StageStatus::Worker::id);
+  }
+  return listed;
 }
 
 }  // namespace
@@ -47,10 +51,7 @@ void Tenures::LookAtPods(const Observed& seen, ByHolder* before) {
   for (const ObservedPod& pod : seen.pods) {
     if (pod.role != PodRole::kWorker || pod.node.empty()) continue;
     const auto known = Find(pod.uid, before);
-    Tenure tenure{.pool = pod.pool,
-                  .workers = pod.workers,
-                  .from = pod.scheduled.value_or(pod.created),
-                  .until = {}};
+    Tenure tenure{.pool = pod.pool, .workers = pod.workers, .from = BoundAt(pod), .until = {}};
     const bool ended = HasEnded(pod);
     if (pod.end && pod.end->time) {
       tenure.until = pod.end->time;
@@ -64,12 +65,15 @@ void Tenures::LookAtPods(const Observed& seen, ByHolder* before) {
 }
 
 void Tenures::LookAtMachines(const Observed& seen, ByHolder* before) {
+  if (seen.job.status.machines.empty()) return;
   const protocol::JobStatus* view = FreshView(seen, kViewSeconds);
+  std::unordered_set<std::string_view> listed;
+  if (view != nullptr) listed = ListedIn(*view);
   for (const api::MachineStatus& machine : seen.job.status.machines) {
     const std::string holder = HolderOf(machine);
     const std::string worker = names::PodName(seen.job.name, PodRole::kWorker, machine.ordinal);
     const bool at_work =
-        view != nullptr ? Lists(*view, worker) : before->contains(holder) && HasTrainer(seen);
+        view != nullptr ? listed.contains(worker) : before->contains(holder) && HasTrainer(seen);
     if (!at_work) continue;
     const auto known = Find(holder, before);
     const WallTime begun = began_ ? seen.now : seen.job.status.cost.countedTime.value_or(seen.now);

@@ -27,7 +27,7 @@ bool HasLostNode(const Observed& observed, const ObservedPod& pod) {
   if (pod.node.empty() || pod.unseen || !observed.nodes_known) return false;
   const auto found = observed.nodes.find(pod.node);
   if (found != observed.nodes.end()) return IsAnotherNode(found->second, pod);
-  return observed.now - pod.scheduled.value_or(pod.created) >= kSettleTime;
+  return observed.now - BoundAt(pod) >= kSettleTime;
 }
 
 bool IsReady(const ObservedNode& node) {

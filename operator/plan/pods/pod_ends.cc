@@ -80,9 +80,10 @@ void TellEnds(const std::vector<std::pair<std::string, Judgement>>& ends, Draft*
   }
 }
 
-std::optional<WallTime> HeldBackUntil(const Observed& observed, PodRole role,
+std::optional<WallTime> HeldBackUntil(const Evidence& evidence, PodRole role,
                                       const api::SwarmJobStatus& status,
                                       std::optional<WallTime> failed) {
+  const Observed& observed = evidence.seen();
   std::optional<WallTime> until;
   const auto hold = [&](WallTime last, std::uint64_t attempts) {
     const WallTime time =
@@ -107,7 +108,7 @@ std::optional<WallTime> HeldBackUntil(const Observed& observed, PodRole role,
   WallTime last{};
   for (const ObservedPod& pod : observed.pods) {
     if (pod.role != role) continue;
-    const Judgement judgement = JudgePod(observed, pod);
+    const Judgement judgement = JudgePod(evidence, pod);
     if (judgement.health == Health::kDone && role == PodRole::kWorker && !trains) {
       const WallTime time = EndTimeOf(pod) + kDismissal;
       if (time > observed.now && (!until || time > *until)) until = time;
@@ -120,8 +121,8 @@ std::optional<WallTime> HeldBackUntil(const Observed& observed, PodRole role,
   return until;
 }
 
-std::optional<WallTime> KeptUntil(const Observed& observed, const ObservedPod& pod) {
-  const Judgement judgement = JudgePod(observed, pod);
+std::optional<WallTime> KeptUntil(const Evidence& evidence, const ObservedPod& pod) {
+  const Judgement judgement = JudgePod(evidence, pod);
   if (judgement.health == Health::kDone) return EndTimeOf(pod) + kDismissal;
   const bool ended = pod.end || pod.phase == PodPhase::kFailed;
   if (!ended || judgement.health != Health::kEnds || judgement.cause == Cause::kPreempted) {

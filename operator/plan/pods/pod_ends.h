@@ -23,7 +23,7 @@ void TellEnds(const std::vector<std::pair<std::string, Judgement>>& ends, Draft*
 /// Before this time, no pod of the role is created in the place of another: failures and early ends
 /// make the pause longer. None: no pause. `failed` is the time of a failure that is not counted
 /// yet.
-std::optional<WallTime> HeldBackUntil(const Observed& observed, PodRole role,
+std::optional<WallTime> HeldBackUntil(const Evidence& evidence, PodRole role,
                                       const api::SwarmJobStatus& status,
                                       std::optional<WallTime> failed = {});
 
@@ -31,6 +31,6 @@ std::optional<WallTime> HeldBackUntil(const Observed& observed, PodRole role,
 WallTime EndTimeOf(const ObservedPod& pod);
 
 /// Until when an ended pod is kept, so that people can read its log. None: it need not be kept.
-std::optional<WallTime> KeptUntil(const Observed& observed, const ObservedPod& pod);
+std::optional<WallTime> KeptUntil(const Evidence& evidence, const ObservedPod& pod);
 
 }  // namespace swarm::plan

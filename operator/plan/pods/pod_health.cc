@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <string_view>
-#include <tuple>
 
 #include "base/exit.h"
 #include "operator/plan/pods/nodes.h"
@@ -57,11 +56,11 @@ Judgement Unfit(Cause cause, std::string words) {
 }
 
 /// Whether the trainer's view proves that the pod's program runs, whatever the state of its node.
-bool IsAlive(const Observed& observed, const ObservedPod& pod) {
-  const protocol::JobStatus* view = FreshView(observed, kViewSeconds);
+bool IsAlive(const Evidence& evidence, const ObservedPod& pod) {
+  const protocol::JobStatus* view = FreshView(evidence.seen(), kViewSeconds);
   if (view == nullptr) return false;
   if (pod.role == PodRole::kTrainer) return view->term.value == pod.number;
-  return !ListWorkers(*view, pod).empty();
+  return !evidence.WorkersOf(pod).empty();
 }
 
 bool IsOnSilentNode(const Observed& observed, const ObservedPod& pod) {
@@ -88,31 +87,10 @@ bool HasRun(const Observed& observed, PodRole role) {
   return role == PodRole::kTrainer ? has_run.trainer : has_run.workers;
 }
 
-/// Whether the image of the role has been on some node.
-bool HasHadImage(const Observed& observed, PodRole role) {
-  return HasRun(observed, role) ||
-         std::ranges::any_of(observed.pods, [role](const ObservedPod& pod) {
-           return pod.role == role && (pod.phase == PodPhase::kRunning || pod.end);
-         });
-}
-
-WallTime BoundAt(const ObservedPod& pod) { return pod.scheduled.value_or(pod.created); }
-
-/// Whether no other pod of the job goes before it of those that wait for their image: the trainer
-/// is first, and then the pod that has waited longest.
-bool IsFirstInLine(const Observed& observed, const ObservedPod& pod) {
-  const auto place = [](const ObservedPod& each) {
-    return std::tuple(each.role != PodRole::kTrainer, BoundAt(each), each.name);
-  };
-  return std::ranges::none_of(observed.pods, [&](const ObservedPod& other) {
-    return WaitsForImage(other) && !other.deleted && place(other) < place(pod);
-  });
-}
-
 /// Judges a pod whose image cannot be pulled. A job that has never had the image fails: it is named
 /// wrongly. A job that has had it suffers from its registry or a node, so the pod is replaced. Then
 /// one pod fails after the other, however many wait: an outage must not use up failurePolicy.
-Judgement JudgePull(const Observed& observed, const ObservedPod& pod) {
+Judgement JudgePull(const Evidence& evidence, const ObservedPod& pod) {
   constexpr std::array<std::string_view, 7> kRefusals = {
       "not found",    "manifest unknown", "does not exist",   "denied",
       "unauthorized", "403 Forbidden",    "invalid reference"};
@@ -123,7 +101,8 @@ Judgement JudgePull(const Observed& observed, const ObservedPod& pod) {
   const bool never_asked =
       pod.waiting_reason == "InvalidImageName" || pod.waiting_reason == "ErrImageNeverPull";
   const bool refused = HasOneOf(pod.waiting_message, kRefusals);
-  const bool had = HasHadImage(observed, pod.role);
+  const Observed& observed = evidence.seen();
+  const bool had = HasRun(observed, pod.role) || evidence.HasHadImage(pod.role);
   seconds patience = kPullPatience;
   if (never_asked) {
     patience = had ? kImagePatience : seconds(0);
@@ -132,7 +111,7 @@ Judgement JudgePull(const Observed& observed, const ObservedPod& pod) {
   }
   WallTime due = BoundAt(pod) + patience;
   if (had) {
-    if (!IsFirstInLine(observed, pod)) return {};
+    if (!evidence.IsFirstInLine(pod)) return {};
     const std::vector<WallTime>& failures = observed.job.status.failureTimes;
     if (!failures.empty()) due = std::max(due, failures.back() + patience);
   }
@@ -146,15 +125,13 @@ Judgement JudgePull(const Observed& observed, const ObservedPod& pod) {
 
 /// Judges a pod that waits for its node to start it. Where other nodes start containers of the job,
 /// a node that does not for long is to blame.
-Judgement JudgeStart(const Observed& observed, const ObservedPod& pod) {
+Judgement JudgeStart(const Evidence& evidence, const ObservedPod& pod) {
   constexpr std::array<std::string_view, 4> kNodesWork = {
       "", "ContainerCreating", "CreateContainerError", "RunContainerError"};
-  const bool others_start = std::ranges::any_of(observed.pods, [&pod](const ObservedPod& other) {
-    return other.phase == PodPhase::kRunning && other.node != pod.node;
-  });
+  const bool others_start = evidence.RunsElsewhere(pod);
   if (pod.node.empty() || !IsOneOf(pod.waiting_reason, kNodesWork) || !others_start) return {};
   const WallTime due = BoundAt(pod) + kStartPatience;
-  if (observed.now < due) return {.look_again = due};
+  if (evidence.seen().now < due) return {.look_again = due};
   const std::string why = pod.waiting_reason + ": " + pod.waiting_message;
   return Unfit(Cause::kUnknown, "node " + pod.node + " has not started it within " +
                                     std::to_string(kStartPatience.count()) + " s: " + why);
@@ -180,19 +157,13 @@ Judgement JudgeUnheard(const Observed& observed, const ObservedPod& pod) {
 
 /// Judges a pod of workers that runs as far as Kubernetes knows, or whose cluster is away. The
 /// trainer may have lost them all.
-Judgement JudgeRunning(const Observed& observed, const ObservedPod& pod) {
-  const protocol::JobStatus* fresh = FreshView(observed, kEvictionViewSeconds);
-  if (pod.role != PodRole::kWorker || fresh == nullptr) return {};
-  const protocol::JobStatus& view = *fresh;
-  const auto is_here = [&](const protocol::WorkerId& id) {
-    return names::IsWorkerOf(pod.name, pod.workers, id.value);
-  };
-  const auto eviction =
-      std::find_if(view.evicted.rbegin(), view.evicted.rend(),
-                   [&](const protocol::Eviction& e) { return is_here(e.worker); });
-  const bool spare = std::any_of(view.spares.begin(), view.spares.end(), is_here);
-  if (spare || !ListWorkers(view, pod).empty()) return {};
-  if (eviction == view.evicted.rend()) return JudgeUnheard(observed, pod);
+Judgement JudgeRunning(const Evidence& evidence, const ObservedPod& pod) {
+  const Observed& observed = evidence.seen();
+  const bool heard = FreshView(observed, kEvictionViewSeconds) != nullptr;
+  if (pod.role != PodRole::kWorker || !heard) return {};
+  if (evidence.HasSpare(pod) || !evidence.WorkersOf(pod).empty()) return {};
+  const protocol::Eviction* eviction = evidence.EvictionOf(pod);
+  if (eviction == nullptr) return JudgeUnheard(observed, pod);
   const std::string words = "the trainer evicted it: " + std::string(NameOf(eviction->cause)) +
                             (eviction->text.empty() ? "" : " (" + eviction->text + ")");
   const WallTime evicted_at{seconds(static_cast<std::int64_t>(eviction->time))};
@@ -263,7 +234,8 @@ Judgement JudgeExit(const ContainerEnd& end) {
 }
 
 /// The judgement without the node that may be to blame.
-static Judgement JudgeEnd(const Observed& observed, const ObservedPod& pod) {
+static Judgement JudgeEnd(const Evidence& evidence, const ObservedPod& pod) {
+  const Observed& observed = evidence.seen();
   Judgement exit;
   if (pod.end) exit = JudgeExit(*pod.end);
   if (exit.health == Health::kDone || pod.phase == PodPhase::kSucceeded) {
@@ -271,7 +243,7 @@ static Judgement JudgeEnd(const Observed& observed, const ObservedPod& pod) {
   }
   std::string preempted = PreemptionOf(observed, pod);
   const bool silent = IsOnSilentNode(observed, pod);
-  const bool heard = silent && IsAlive(observed, pod);
+  const bool heard = silent && IsAlive(evidence, pod);
   if (preempted.empty() && silent && !heard) preempted = "its node " + pod.node + " is not ready";
   if (!preempted.empty()) return Ends(Cause::kPreempted, std::move(preempted));
 
@@ -284,15 +256,15 @@ static Judgement JudgeEnd(const Observed& observed, const ObservedPod& pod) {
   }
   // Of a worker that last waited to start in a cluster that is away, only the trainer may hear.
   const bool waits = pod.role == PodRole::kTrainer || !IsAway(observed, pod);
-  if (waits && WaitsForImage(pod)) return JudgePull(observed, pod);
-  if (waits && pod.phase == PodPhase::kPending) return JudgeStart(observed, pod);
-  Judgement running = JudgeRunning(observed, pod);
+  if (waits && WaitsForImage(pod)) return JudgePull(evidence, pod);
+  if (waits && pod.phase == PodPhase::kPending) return JudgeStart(evidence, pod);
+  Judgement running = JudgeRunning(evidence, pod);
   if (heard) running.look_again = observed.now + seconds(kViewSeconds + 1);
   return running;
 }
 
-Judgement JudgePod(const Observed& observed, const ObservedPod& pod) {
-  Judgement judgement = JudgeEnd(observed, pod);
+Judgement JudgePod(const Evidence& evidence, const ObservedPod& pod) {
+  Judgement judgement = JudgeEnd(evidence, pod);
   const bool blames =
       judgement.cause == Cause::kFailed || judgement.hold_back || judgement.node_unfit;
   if (judgement.health == Health::kEnds && blames) judgement.node = pod.node;

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "operator/plan/observed.h"
+#include "operator/plan/evidence.h"
 #include "operator/plan/plan.h"
 
 namespace swarm::plan {
@@ -36,7 +36,7 @@ struct Judgement {
 
 /// Judges a pod by everything the operator knows: the pod, its node, and the trainer's view. A
 /// preemption takes precedence over a failure, and a failure over an unknown cause.
-Judgement JudgePod(const Observed& observed, const ObservedPod& pod);
+Judgement JudgePod(const Evidence& evidence, const ObservedPod& pod);
 
 /// Judges the end of a program alone, by its exit code (base/exit.h), signal and last message. The
 /// cause is never kPreempted, because that needs evidence from outside the program.

@@ -145,7 +145,7 @@ void PoolScaler::RemoveUnplaced(const std::vector<PoolTarget>& targets) {
 }
 
 void PoolScaler::AddMissing(const std::vector<PoolTarget>& targets) {
-  const auto held = HeldBackUntil(draft_->seen, PodRole::kWorker, draft_->status());
+  const auto held = HeldBackUntil(draft_->evidence, PodRole::kWorker, draft_->status());
   if (held) draft_->LookAgain(*held);
   std::uint64_t staying = 0;
   std::uint64_t surplus = 0;

@@ -47,13 +47,6 @@ const ObservedPod* FakeCluster::Trainer() const {
   return nullptr;
 }
 
-std::vector<std::string> FakeCluster::IdsOf(const ObservedPod& pod) {
-  if (pod.workers == 1) return {pod.name};
-  std::vector<std::string> ids;
-  for (std::uint64_t i = 0; i < pod.workers; ++i) ids.push_back(pod.name + "-" + std::to_string(i));
-  return ids;
-}
-
 std::optional<TrainerView> FakeCluster::View() const {
   const ObservedPod* trainer = Trainer();
   if (!trainer_speaks || trainer == nullptr) return std::nullopt;
@@ -75,7 +68,7 @@ std::optional<TrainerView> FakeCluster::View() const {
   for (const std::string& id : joined) status.spares.emplace_back(id);
   for (const auto& [name, pod] : pods) {
     if (pod.role != PodRole::kWorker || handed_over.contains(name)) continue;
-    for (const std::string& id : IdsOf(pod)) {
+    for (const std::string& id : names::WorkersOf(pod.name, pod.workers)) {
       if (!stage_of_.contains(id)) continue;
       if (not_there.contains(name) || !nodes.contains(pod.node)) {
         if (pod.node.empty()) continue;
@@ -348,8 +341,9 @@ void FakeCluster::RunPods() {
       }
     }
     if (pod.deleted && !pod.node.empty()) gone.push_back(name);
-    const bool drained = std::ranges::all_of(
-        IdsOf(pod), [this](const std::string& id) { return drained_.contains(id); });
+    const bool drained =
+        std::ranges::all_of(names::WorkersOf(pod.name, pod.workers),
+                            [this](const std::string& id) { return drained_.contains(id); });
     if (drained && Runs(pod)) End(name, 0, "Completed");
   }
   for (const std::string& name : gone) {
@@ -362,7 +356,7 @@ void FakeCluster::RunPods() {
   std::vector<std::string> newcomers;
   for (const auto& [name, pod] : pods) {
     if (pod.role != PodRole::kWorker || !Runs(pod)) continue;
-    for (const std::string& id : IdsOf(pod)) {
+    for (const std::string& id : names::WorkersOf(pod.name, pod.workers)) {
       const auto stage = stage_of_.find(id);
       if (stage == stage_of_.end()) {
         newcomers.push_back(id);

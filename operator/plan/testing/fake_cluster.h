@@ -120,7 +120,6 @@ class FakeCluster {
   void CheckAccount(const api::SwarmJobStatus& before, const api::SwarmJobStatus& after);
   std::optional<TrainerView> View() const;
   const ObservedPod* Trainer() const;
-  static std::vector<std::string> IdsOf(const ObservedPod& pod);
 
   std::uint64_t version_ = 1;
   std::uint64_t next_uid_ = 1;
