@@ -38,7 +38,8 @@ Informers::Informers(kube::Client& client, const InformerOptions& options, Enque
     : enqueue_(std::move(enqueue)),
       jobs_(std::make_shared<kube::Store>()),
       pods_(std::make_shared<kube::Store>(PodIndexes())),
-      nodes_(options.nodes ? std::make_shared<kube::Store>() : nullptr) {
+      nodes_(options.nodes ? std::make_shared<kube::Store>() : nullptr),
+      seen_nodes_(nodes_ ? std::make_unique<const SeenNodes>(*nodes_) : nullptr) {
   const auto follow = [&](kube::ReflectorOptions what, kube::OnChange on_change) {
     reflectors_.push_back(
         std::make_unique<kube::Reflector>(client, std::move(what), std::move(on_change), timing));

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "operator/controller/seen_nodes.h"
 #include "operator/kube/watch/reflector.h"
 
 namespace swarm::controller {
@@ -42,7 +43,7 @@ class Informers {
   const kube::Store& jobs() const { return *jobs_; }
   const kube::Store& pods() const { return *pods_; }
   /// Null: the operator may not read nodes.
-  const kube::Store* nodes() const { return nodes_.get(); }
+  const SeenNodes* nodes() const { return seen_nodes_.get(); }
 
   /// Of each resource, for the metrics.
   struct Reading {
@@ -58,6 +59,7 @@ class Informers {
 
   const Enqueue enqueue_;
   const std::shared_ptr<kube::Store> jobs_, pods_, nodes_;
+  const std::unique_ptr<const SeenNodes> seen_nodes_;
   std::vector<std::unique_ptr<kube::Reflector>> reflectors_;  // last: its threads call the others
 };
 

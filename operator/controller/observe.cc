@@ -38,7 +38,7 @@ void Remember(const Snapshot& snapshot, api::WallTime now, plan::ObservedPod* po
   known.was_gated = pod->gated;
   if (known.node_uid.empty() && !pod->node.empty()) {
     const auto node = snapshot.nodes.find(pod->node);
-    if (node != snapshot.nodes.end()) known.node_uid = kube::UidOf(*node->second);
+    if (node != snapshot.nodes.end()) known.node_uid = node->second->uid;
   }
   pod->waiting_since = known.waiting_since;
   pod->node_uid = known.node_uid;
@@ -93,9 +93,7 @@ plan::Observed Observe(const objects::JobView& view, const Snapshot& snapshot,
   observed.now = api::WholeSeconds(surroundings.now.wall);
   observed.job = ObserveJob(view, *memory);
   observed.pods = ObservePods(view, snapshot, observed.now, memory);
-  for (const auto& [name, node] : snapshot.nodes) {
-    observed.nodes.emplace(name, objects::ReadNode(*node));
-  }
+  for (const auto& [name, node] : snapshot.nodes) observed.nodes.emplace(name, *node);
   observed.nodes_known = snapshot.nodes_known;
   if (observed.job.job && HasQueue(view)) {
     observed.queue = ObserveQueue(view, snapshot, surroundings.pods, *memory);

@@ -23,7 +23,8 @@ namespace swarm::controller {
 struct Snapshot {
   kube::Object job;                                  ///< never null
   std::vector<std::shared_ptr<const SeenPod>> pods;  ///< labelled with the job's name
-  std::map<std::string, kube::Object> nodes;         ///< by name: the nodes of the pods
+  /// By name: the nodes of the pods.
+  std::map<std::string, std::shared_ptr<const plan::ObservedNode>> nodes;
   bool nodes_known = true;
   bool fresh = false;        ///< the job is as the server has it, not as a cache has it
   kube::Object workload;     ///< of a job with a queue; null: there is none

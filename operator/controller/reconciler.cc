@@ -226,12 +226,12 @@ Result<std::shared_ptr<const SeenPod>> Reconciler::FindPod(
   return std::shared_ptr<const SeenPod>();
 }
 
-kube::Object Reconciler::FindNode(const std::string& name) const {
+std::shared_ptr<const plan::ObservedNode> Reconciler::FindNode(const std::string& name) const {
   const std::string cluster = objects::ParseNode(name).cluster;
-  if (cluster.empty()) return parts_.caches.nodes->Get({"", name});
+  if (cluster.empty()) return parts_.caches.nodes->Find(name);
   Cluster* const other = parts_.caches.clusters.Find(cluster);
-  const kube::Store* const nodes = other == nullptr ? nullptr : other->informers().nodes();
-  return nodes == nullptr ? nullptr : nodes->Get({"", name});
+  const SeenNodes* const nodes = other == nullptr ? nullptr : other->informers().nodes();
+  return nodes == nullptr ? nullptr : nodes->Find(name);
 }
 
 /// Asks the servers for the pods that the caches lack and that may exist. Those of a cluster that
@@ -266,14 +266,16 @@ Status Reconciler::AddNodes(const JobMemory* memory, Snapshot* snapshot) const {
   for (const auto& pod : snapshot->pods) {
     const std::string& name = pod->pod.node;
     if (name.empty() || !seen.insert(name).second) continue;
-    kube::Object node = FindNode(name);
+    auto node = FindNode(name);
     if (!node && memory && !memory->KnewNodeOf(pod->pod.uid)) {
       const objects::NodeAt at = objects::ParseNode(name);
       Cluster* const other = parts_.caches.clusters.Find(at.cluster);
       kube::Client& client = other == nullptr ? parts_.client : other->client();
       auto read = client.Get(kube::resources::Nodes(), {"", at.name});
       if (!read.ok() && read.status().code() != StatusCode::kNotFound) return read.status();
-      if (read.ok()) node = *std::move(read);
+      if (read.ok()) {
+        node = std::make_shared<const plan::ObservedNode>(objects::ReadNode(**read));
+      }
     }
     if (node) snapshot->nodes.emplace(name, std::move(node));
   }

@@ -19,6 +19,7 @@
 #include "operator/controller/job_memory.h"
 #include "operator/controller/metrics.h"
 #include "operator/controller/observe.h"
+#include "operator/controller/seen_nodes.h"
 #include "operator/controller/trainer_links.h"
 #include "operator/controller/workloads.h"
 #include "operator/kube/client/client.h"
@@ -31,9 +32,9 @@ namespace swarm::controller {
 /// What a reconcile reads without a request to the server.
 struct Caches {
   const kube::Store& jobs;
-  const kube::Store& pods;             ///< with PodIndexes
-  const kube::Store* nodes = nullptr;  ///< null: nodes may not be read
-  const Clusters& clusters;            ///< others, with caches of their pods and nodes
+  const kube::Store& pods;           ///< with PodIndexes
+  const SeenNodes* nodes = nullptr;  ///< null: nodes may not be read
+  const Clusters& clusters;          ///< others, with caches of their pods and nodes
 };
 
 /// How a reconcile ended.
@@ -87,7 +88,7 @@ class Reconciler {
   /// A pod as the servers of these clusters have it now; null: there is none.
   Result<std::shared_ptr<const SeenPod>> FindPod(const kube::ObjectName& name,
                                                  const std::set<std::string>& clusters) const;
-  kube::Object FindNode(const std::string& name) const;
+  std::shared_ptr<const plan::ObservedNode> FindNode(const std::string& name) const;
   Status AddPods(const Decision& decision, JobMemory* memory, Snapshot* snapshot) const;
   Status AddNodes(const JobMemory* memory, Snapshot* snapshot) const;
   Status AddWorkload(const objects::JobView& view, Snapshot* snapshot) const;

@@ -6,24 +6,12 @@
 #include "operator/objects/read.h"
 
 namespace swarm::controller {
-namespace {
-
-std::string ControllerOf(const nlohmann::json& object) {
-  const nlohmann::json::json_pointer owners("/metadata/ownerReferences");
-  if (!object.contains(owners) || !object.at(owners).is_array()) return "";
-  for (const nlohmann::json& owner : object.at(owners)) {
-    if (owner.is_object() && owner.value("controller", false)) return kube::TextAt(owner, "/uid");
-  }
-  return "";
-}
-
-}  // namespace
 
 std::shared_ptr<const SeenPod> SeePod(const nlohmann::json& object) {
   auto pod = objects::ReadPod(object);
   if (!pod) return nullptr;
   return std::make_shared<const SeenPod>(
-      SeenPod{*std::move(pod), ControllerOf(object), kube::TextAt(object, "/status/podIP")});
+      SeenPod{*std::move(pod), kube::ControllerOf(object), kube::TextAt(object, "/status/podIP")});
 }
 
 std::vector<std::shared_ptr<const SeenPod>> SeenPods::Read(

@@ -63,7 +63,7 @@ OperatorUnderTest::OperatorUnderTest(std::shared_ptr<FakeApiServer> server,
       workloads_(
           *client_, {}, [](const std::string&) {}, kube::SystemTiming()),
       reconciler_({*client_,
-                   {jobs_, pods_, &nodes_, clusters_},
+                   {jobs_, pods_, &seen_nodes_, clusters_},
                    actor_,
                    links_,
                    secrets_,

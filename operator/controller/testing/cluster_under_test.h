@@ -65,6 +65,7 @@ class OperatorUnderTest {
   std::shared_ptr<FakeApiServer> server_;
   std::unique_ptr<kube::Client> client_;
   kube::Store jobs_, pods_{PodIndexes()}, nodes_;
+  const SeenNodes seen_nodes_{nodes_};
   JobSecrets secrets_;
   TrainerLinks links_;
   Clusters clusters_;

@@ -23,6 +23,15 @@ std::string MetadataOf(const json& object, const std::string& field) {
   return TextOf(Member(Member(&object, "metadata"), field));
 }
 
+/// An array, maybe empty.
+const json& OwnersOf(const json& object) {
+  static const json kNone = json::array();
+  const json* owners = Member(Member(&object, "metadata"), "ownerReferences");
+  return owners && owners->is_array() ? *owners : kNone;
+}
+
+bool Controls(const json& owner) { return owner.is_object() && owner.value("controller", false); }
+
 }  // namespace
 
 PackedObject::PackedObject(const json& object) {
@@ -68,17 +77,17 @@ void TrimBookkeeping(json& object) {
 }
 
 bool IsOwnedBy(const nlohmann::json& object, const std::string& uid, Ownership ownership) {
-  const nlohmann::json::json_pointer owners("/metadata/ownerReferences");
-  if (!object.contains(owners) || !object.at(owners).is_array()) return false;
-  return std::any_of(object.at(owners).begin(), object.at(owners).end(), [&](const auto& owner) {
-    return TextAt(owner, "/uid") == uid &&
-           (ownership == Ownership::kAny || owner.value("controller", false));
+  return std::ranges::any_of(OwnersOf(object), [&](const nlohmann::json& owner) {
+    return TextAt(owner, "/uid") == uid && (ownership == Ownership::kAny || Controls(owner));
   });
 }
 
-bool IsOwned(const nlohmann::json& object) {
-  const nlohmann::json::json_pointer owners("/metadata/ownerReferences");
-  return object.contains(owners) && !object.at(owners).empty();
+std::string ControllerOf(const nlohmann::json& object) {
+  const nlohmann::json& owners = OwnersOf(object);
+  const auto owner = std::ranges::find_if(owners, Controls);
+  return owner == owners.end() ? "" : TextAt(*owner, "/uid");
 }
+
+bool IsOwned(const nlohmann::json& object) { return !OwnersOf(object).empty(); }
 
 }  // namespace swarm::kube

@@ -55,6 +55,10 @@ enum class Ownership { kAny, kController };
 bool IsOwnedBy(const nlohmann::json& object, const std::string& uid,
                Ownership ownership = Ownership::kAny);
 
+/// The UID of the owner that metadata.ownerReferences names as the controller; empty: there is
+/// none.
+std::string ControllerOf(const nlohmann::json& object);
+
 /// Whether metadata.ownerReferences names any object.
 bool IsOwned(const nlohmann::json& object);
 

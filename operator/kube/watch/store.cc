@@ -5,9 +5,14 @@
 namespace swarm::kube {
 
 Object Store::Get(const ObjectName& name) const {
+  const std::optional<PackedObject> packed = GetPacked(name);
+  return packed ? packed->Unpack() : nullptr;
+}
+
+std::optional<PackedObject> Store::GetPacked(const ObjectName& name) const {
   const std::lock_guard lock(mutex_);
   const auto found = objects_.find(name);
-  return found == objects_.end() ? nullptr : found->second.Unpack();
+  return found == objects_.end() ? std::nullopt : std::optional(found->second);
 }
 
 std::vector<Object> Store::List(const std::string& ns) const {

@@ -39,6 +39,9 @@ class Store {
 
   /// Null: there is no such object.
   Object Get(const ObjectName& name) const;
+  /// The same, for those who may know it by its identity from before; none: there is no such
+  /// object.
+  std::optional<PackedObject> GetPacked(const ObjectName& name) const;
   /// Sorted by name; an empty `ns` means all.
   std::vector<Object> List(const std::string& ns = "") const;
   /// The objects with this key in the index of this number, sorted by name.
