@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -23,7 +24,7 @@ using nlohmann::json;
 /// After this time a child is read again, because another client may have changed or deleted it.
 constexpr std::chrono::hours kChildTrusted{1};
 
-/// How many pods of a job are created at the same time.
+/// How many pods of a job are created, or deleted, at the same time.
 constexpr std::size_t kBatchMax = 16;
 
 /// Whether the server refused a creation, rather than failed to answer.
@@ -172,12 +173,37 @@ void Keep(Status status, Status* first) {
   if (first->ok()) *first = std::move(status);
 }
 
+/// Calls `act` with the numbers below `count`, all at the same time, in threads of this name and in
+/// the caller's. Returns what they return; an exception is an error, too.
+std::vector<Status> AtOnce(const char* thread, std::size_t count,
+                           const std::function<Status(std::size_t)>& act) {
+  std::vector<Status> done(count);
+  const auto call = [&](std::size_t i) {
+    try {
+      done[i] = act(i);
+    } catch (const std::exception& error) {
+      done[i] = Internal(std::string("exception: ") + error.what());
+    }
+  };
+  std::vector<std::jthread> others;
+  for (std::size_t i = 1; i < count; ++i) {
+    others.emplace_back([&, i] {
+      pthread_setname_np(pthread_self(), thread);
+      call(i);
+    });
+  }
+  if (count > 0) call(0);
+  others.clear();  // waits for them
+  return done;
+}
+
 }  // namespace
 
 Status Actor::Do(const Acting& acting, const std::vector<plan::Action>& actions) {
   Status first;
   bool may_create = true;
   std::vector<const plan::Action*> creations;
+  std::vector<const plan::DeletePod*> deletions;  // one after the other in the list
   if (std::any_of(actions.begin(), actions.end(), CreationOf)) {
     // A pod without its certificate would hang in ContainerCreating.
     const auto held = HoldAuthority(acting);
@@ -188,12 +214,15 @@ Status Actor::Do(const Acting& acting, const std::vector<plan::Action>& actions)
     }
   }
   for (const plan::Action& action : actions) {
+    if (const auto* gone = std::get_if<plan::DeletePod>(&action)) {
+      deletions.push_back(gone);
+      continue;
+    }
+    Keep(DeleteAll(acting, std::exchange(deletions, {})), &first);
     if (const auto* apply = std::get_if<plan::ApplyChild>(&action)) {
       Keep(Apply(acting, apply->child), &first);
     } else if (CreationOf(action)) {
       if (may_create) creations.push_back(&action);
-    } else if (const auto* gone = std::get_if<plan::DeletePod>(&action)) {
-      Keep(Delete(acting, *gone), &first);
     } else if (const auto* direct = std::get_if<plan::DirectTrainer>(&action)) {
       Direct(acting, *direct);
     } else if (const auto* write = std::get_if<plan::WriteReplicas>(&action)) {
@@ -209,6 +238,7 @@ Status Actor::Do(const Acting& acting, const std::vector<plan::Action>& actions)
            &first);
     }
   }
+  Keep(DeleteAll(acting, deletions), &first);
   Keep(CreateAll(acting, creations), &first);
   return first;
 }
@@ -489,31 +519,18 @@ Status Actor::CreateAll(const Acting& acting, const std::vector<const plan::Acti
     }
     done += size;
     if (refused) break;
-    {
-      std::vector<std::jthread> others;
-      for (std::size_t i = 1; i < size; ++i) {
-        others.emplace_back([&, i] {
-          pthread_setname_np(pthread_self(), "create");
-          Create(acting, &creating[i]);
-        });
-      }
-      Create(acting, &creating[0]);
+    const std::vector<Status> made =
+        AtOnce("create", size, [&](std::size_t i) { return Create(acting, &creating[i]); });
+    for (std::size_t i = 0; i < size; ++i) {
+      creating[i].status = made[i];
+      Keep(Remember(acting, creating[i], &refused), &first);
     }
-    for (const Creating& each : creating) Keep(Remember(acting, each, &refused), &first);
   }
   return first;
 }
 
 /// Runs beside others, so it only reads `acting`.
-void Actor::Create(const Acting& acting, Creating* creating) const {
-  try {
-    creating->status = TryCreate(acting, creating);
-  } catch (const std::exception& error) {
-    creating->status = Internal(std::string("exception: ") + error.what());
-  }
-}
-
-Status Actor::TryCreate(const Acting& acting, Creating* creating) const {
+Status Actor::Create(const Acting& acting, Creating* creating) const {
   RETURN_IF_ERROR(creating->pod.status());
   const json& pod = *creating->pod;
   const kube::ObjectName name = kube::NameOf(pod);
@@ -566,7 +583,21 @@ Status Actor::Remember(const Acting& acting, const Creating& creating, bool* ref
   return creating.status;
 }
 
-Status Actor::Delete(const Acting& acting, const plan::DeletePod& action) {
+Status Actor::DeleteAll(const Acting& acting,
+                        const std::vector<const plan::DeletePod*>& actions) const {
+  Status first;
+  for (std::size_t done = 0; done < actions.size(); done += kBatchMax) {
+    const std::size_t size = std::min(kBatchMax, actions.size() - done);
+    for (Status& gone : AtOnce("delete", size,
+                               [&](std::size_t i) { return Delete(acting, *actions[done + i]); })) {
+      Keep(std::move(gone), &first);
+    }
+  }
+  return first;
+}
+
+/// Runs beside others, so it only reads `acting`.
+Status Actor::Delete(const Acting& acting, const plan::DeletePod& action) const {
   kube::DeleteOptions options{.uid = action.uid};
   if (action.grace_seconds) options.grace_seconds = static_cast<int>(*action.grace_seconds);
   const auto pod = std::ranges::find(acting.pods, action.uid, &plan::ObservedPod::uid);

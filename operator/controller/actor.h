@@ -43,8 +43,9 @@ class Actor {
         pod_options_(std::move(pod_options)) {}
 
   /// Carries out the actions in this order, and then creates pods, some at the same time, in
-  /// batches of 1, 2, 4, 8 and then 16. A failed action does not stop the next ones, but a refused
-  /// creation stops the next batches. If the server refuses an action for a lasting reason, that is
+  /// batches of 1, 2, 4, 8 and then 16; pods that are deleted one after the other go 16 at the same
+  /// time. A failed action does not stop the next ones, but a refused creation stops the next
+  /// batches. If the server refuses an action for a lasting reason, that is
   /// no error: it is remembered for the next decision. Returns the first error that a retry may
   /// fix.
   Status Do(const Acting& acting, const std::vector<plan::Action>& actions);
@@ -85,12 +86,12 @@ class Actor {
   /// owner is not there any more.
   void RenewLostOutposts(const Acting& acting, const std::vector<const plan::Action*>& actions);
   Status CreateAll(const Acting& acting, const std::vector<const plan::Action*>& actions);
-  void Create(const Acting& acting, Creating* creating) const;
-  Status TryCreate(const Acting& acting, Creating* creating) const;
+  Status Create(const Acting& acting, Creating* creating) const;
   Status Remember(const Acting& acting, const Creating& creating, bool* refused);
   Status EnsureIdentities(const Acting& acting);
   Status EnsureSharedIdentities(const Acting& acting);
-  Status Delete(const Acting& acting, const plan::DeletePod& action);
+  Status DeleteAll(const Acting& acting, const std::vector<const plan::DeletePod*>& actions) const;
+  Status Delete(const Acting& acting, const plan::DeletePod& action) const;
   void Direct(const Acting& acting, const plan::DirectTrainer& action);
   Status WriteReplicas(const Acting& acting, std::uint64_t replicas);
   Status WriteWorkload(const Acting& acting);

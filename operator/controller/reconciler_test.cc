@@ -510,6 +510,30 @@ TEST_F(ReconcilerTest, CreationsBeginOneByOneAndGoOnSideBySide) {
   EXPECT_EQ(waiting, 2u);
 }
 
+TEST_F(ReconcilerTest, PodsAreDeletedAtTheSameTimeToo) {
+  cluster_.Submit(R"({"workers": {"replicas": 12}})");
+  operator_.Settle();
+  ASSERT_THAT(cluster_.pods(), SizeIs(13));
+  std::mutex mutex;
+  std::condition_variable more;
+  std::size_t asked = 0;
+  cluster_.server->SetHook([&](const FakeApiServer::Call& call) {
+    if (call.method != "DELETE" || call.plural != "pods") {
+      return std::optional<kube::HttpResponse>();
+    }
+    std::unique_lock lock(mutex);
+    ++asked;
+    more.notify_all();  // each waits until all eight are on their way
+    EXPECT_TRUE(more.wait_for(lock, std::chrono::seconds(20), [&] { return asked >= 8; }));
+    return std::optional<kube::HttpResponse>();
+  });
+  cluster_.server->Edit(SwarmJobs(), kTestJob,
+                        [](json& object) { object["spec"]["workers"]["replicas"] = 4; });
+  operator_.Settle();
+  EXPECT_THAT(cluster_.pods(), SizeIs(5));
+  EXPECT_EQ(asked, 8u);
+}
+
 TEST_F(ReconcilerTest, ARefusedBatchIsTheLast) {
   cluster_.server->SetHook([](const FakeApiServer::Call& call) {
     const bool full = IsPodCreation(call) && !call.dry_run && call.name.name != "tiny-trainer-1" &&
