@@ -1,5 +1,6 @@
 // swarm-operator: keeps the SwarmJobs of a cluster running. Parses the flags, runs the operator,
 // and returns the exit code. The only unit that includes CLI11.
+#include <malloc.h>
 #include <pthread.h>
 #include <unistd.h>
 
@@ -42,7 +43,18 @@ namespace {
 constexpr Duration kStopPatience = std::chrono::seconds(5);
 /// How often satellites hear which jobs exist.
 constexpr Duration kTellPeriod = std::chrono::seconds(10);
+/// How often memory that is free goes back to the system.
+constexpr Duration kTrimPeriod = std::chrono::seconds(10);
+/// The heaps of all threads; in two they wait for each other no more than in many.
+constexpr int kHeaps = 2;
 constexpr int kOk = 0, kFailed = 1, kBadUsage = 2;
+
+/// The first lists, and many reconciles at once, take memory that is not needed afterwards. By
+/// default glibc keeps it, in a heap for each few threads, and none of them is full.
+void TrimMemory(std::stop_token stop) {
+  pthread_setname_np(pthread_self(), "memory");
+  while (kube::SystemTiming().Sleep(kTrimPeriod, stop)) malloc_trim(0);
+}
 
 struct Flags {
   std::string kubeconfig, context, worker_image, worker_platform, log_level = "info";
@@ -395,6 +407,7 @@ int Run(const Flags& flags, const Signals& signals) {
     return made.status().code() == StatusCode::kInvalidArgument ? kBadUsage : kFailed;
   }
   (*made)->Start();
+  std::jthread memory(TrimMemory);
   LOG_INFO("{}; stopping", strsignal(signals.Wait()));
   (*made)->Stop();
   ExitWith(kOk);
@@ -422,6 +435,7 @@ int Main(int argc, char** argv) {
                  " --satellite: the pods of workers must reach this operator\n");
     return kBadUsage;
   }
+  mallopt(M_ARENA_MAX, kHeaps);
   const Signals signals({SIGTERM, SIGINT});
   StartLogging("operator", flags.log_level);
   return Run(flags, signals);
