@@ -45,7 +45,7 @@ constexpr Duration kStopPatience = std::chrono::seconds(5);
 constexpr Duration kTellPeriod = std::chrono::seconds(10);
 /// How often memory that is free goes back to the system.
 constexpr Duration kTrimPeriod = std::chrono::seconds(10);
-/// The heaps of all threads; in two they wait for each other no more than in many.
+/// Of all threads together.
 constexpr int kHeaps = 2;
 constexpr int kOk = 0, kFailed = 1, kBadUsage = 2;
 

@@ -2,7 +2,9 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <bit>
+#include <ctime>
 #include <exception>
 #include <utility>
 
@@ -17,6 +19,17 @@ constexpr Duration kSyncLimit = std::chrono::seconds(60);
 /// A status of a trainer that is older says nothing of now.
 constexpr Duration kToldLimit = std::chrono::seconds(30);
 constexpr Duration kLastEventsLimit = std::chrono::seconds(2);
+/// A job rests for so many times as long as a look at it has computed, so a large one, whose pods
+/// change all the time, is looked at for all of some changes at once.
+constexpr int kRest = 3;
+constexpr Duration kRestMax = std::chrono::milliseconds(300);
+
+/// How long the calling thread has computed.
+Duration ThreadTime() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+}
 
 kube::WorkQueueOptions QueueOptions() {
   kube::WorkQueueOptions options;
@@ -124,8 +137,9 @@ void Controller::Run(std::uint64_t term, std::stop_token stop) {
 
 void Controller::Work(Reconciler& reconciler, std::stop_token stop) {
   while (const std::optional<std::string> key = queue_.Get(stop)) {
+    const Duration before = ThreadTime();
     Look(reconciler, *key);
-    queue_.Done(*key);
+    queue_.Done(*key, std::min(kRestMax, kRest * (ThreadTime() - before)));
   }
 }
 

@@ -14,8 +14,8 @@ WorkQueueRules::WorkQueueRules(const WorkQueueOptions& options)
 void WorkQueueRules::Add(const std::string& key, Timepoint now) {
   if (!dirty_.emplace(key, now).second) return;
   ++adds_;
-  // Done enqueues a key that is processing now.
-  if (!processing_.contains(key)) ready_.push_back(key);
+  // A key that is held is enqueued at the end of that.
+  if (!IsHeld(key)) ready_.push_back(key);
 }
 
 void WorkQueueRules::AddAt(const std::string& key, Timepoint when) {
@@ -55,6 +55,12 @@ std::optional<std::string> WorkQueueRules::Take(Timepoint now) {
     delayed_.erase(key);
     Add(key, now);
   }
+  while (!rested_.empty() && rested_.begin()->first <= now) {
+    const std::string key = rested_.begin()->second;
+    rested_.erase(rested_.begin());
+    resting_.erase(key);
+    if (dirty_.contains(key)) ready_.push_back(key);
+  }
   if (ready_.empty()) return std::nullopt;
   std::string key = std::move(ready_.front());
   ready_.pop_front();
@@ -64,16 +70,24 @@ std::optional<std::string> WorkQueueRules::Take(Timepoint now) {
   return key;
 }
 
-void WorkQueueRules::Done(const std::string& key, Timepoint now) {
+void WorkQueueRules::Done(const std::string& key, Timepoint now, Duration rest) {
   const auto processing = processing_.extract(key);
   SWARM_CHECK(!processing.empty(), "Done for a key that was not taken: " + key);
   work_seconds_.Observe(ToSeconds(now - processing.mapped()));
-  if (dirty_.contains(key)) ready_.push_back(key);
+  if (rest > Duration::zero()) {
+    resting_.insert(key);
+    rested_.emplace(now + rest, key);
+  } else if (dirty_.contains(key)) {
+    ready_.push_back(key);
+  }
 }
 
 std::optional<Timepoint> WorkQueueRules::NextDue() const {
-  if (due_.empty()) return std::nullopt;
-  return due_.begin()->first;
+  std::optional<Timepoint> next;
+  for (const auto* times : {&due_, &rested_}) {
+    if (!times->empty()) next = std::min(next.value_or(Timepoint::max()), times->begin()->first);
+  }
+  return next;
 }
 
 WorkQueueRules::Reading WorkQueueRules::Read(Timepoint now) const {
@@ -139,9 +153,9 @@ std::optional<std::string> WorkQueue::Get(std::stop_token stop) {
   return std::nullopt;
 }
 
-void WorkQueue::Done(const std::string& key) {
+void WorkQueue::Done(const std::string& key, Duration rest) {
   const std::lock_guard lock(mutex_);
-  rules_.Done(key, timing_.Now());
+  rules_.Done(key, timing_.Now(), rest);
   changed_.notify_one();
 }
 

@@ -30,9 +30,9 @@ struct WorkQueueOptions {
 /// The rules of the queue. Not thread-safe; time is a parameter. The number of keys bounds its
 /// size.
 ///
-/// A key is dirty if it must be worked on, and processing while a thread works on it. `ready_`
-/// contains exactly the keys that are dirty and not processing, in the order in which they became
-/// so.
+/// A key is dirty if it must be worked on, processing while a thread works on it, and resting for a
+/// while after that. `ready_` contains exactly the keys that are dirty and neither processing nor
+/// resting, in the order in which they became so.
 class WorkQueueRules {
  public:
   explicit WorkQueueRules(const WorkQueueOptions& options);
@@ -45,10 +45,12 @@ class WorkQueueRules {
   void Forget(const std::string& key);
   int Failures(const std::string& key) const;
 
-  /// Makes the delayed keys that are due ready. Then takes the next ready key, if there is one.
+  /// Makes the delayed keys that are due ready, and those that have rested. Then takes the next
+  /// ready key, if there is one.
   std::optional<std::string> Take(Timepoint now);
-  void Done(const std::string& key, Timepoint now);
-  /// When the next delayed key is due.
+  /// The key rests until `now` + `rest`.
+  void Done(const std::string& key, Timepoint now, Duration rest = {});
+  /// When the next delayed key is due, or one has rested.
   std::optional<Timepoint> NextDue() const;
   bool has_ready() const { return !ready_.empty(); }
 
@@ -65,6 +67,9 @@ class WorkQueueRules {
 
  private:
   Duration PauseAfter(int failures) const;
+  bool IsHeld(const std::string& key) const {
+    return processing_.contains(key) || resting_.contains(key);
+  }
 
   const WorkQueueOptions options_;
   TokenBucket bucket_;
@@ -73,6 +78,8 @@ class WorkQueueRules {
   std::map<std::string, Timepoint> processing_;      // since
   std::map<std::string, Timepoint> delayed_;         // until
   std::set<std::pair<Timepoint, std::string>> due_;  // delayed_ by time
+  std::set<std::string> resting_;
+  std::set<std::pair<Timepoint, std::string>> rested_;  // resting_ by the time of its end
   std::map<std::string, int> failures_;
   std::uint64_t adds_ = 0;
   std::uint64_t retries_ = 0;
@@ -97,8 +104,8 @@ class WorkQueue {
 
   /// Waits for a key and takes it; Done must follow. None: `stop` was requested.
   std::optional<std::string> Get(std::stop_token stop);
-  /// The key may be taken again, at once if it was added during the work.
-  void Done(const std::string& key);
+  /// The key may be taken again after `rest`: what comes for it meanwhile is worked on at once.
+  void Done(const std::string& key, Duration rest = {});
 
   Reading Read() const;
 

@@ -39,6 +39,24 @@ TEST(WorkQueueRulesTest, AKeyAddedWhileItIsWorkedOnComesBackWhenThatIsDone) {
   EXPECT_EQ(queue.Take(kStart), std::nullopt);
 }
 
+TEST(WorkQueueRulesTest, AKeyThatRestsIsTakenAfterwardsForAllThatCameMeanwhile) {
+  WorkQueueRules queue({});
+  queue.Add("large", kStart);
+  EXPECT_EQ(queue.Take(kStart), "large");
+  queue.Done("large", kStart, milliseconds(60));
+  queue.Add("large", kStart + milliseconds(10));
+  queue.AddAt("large", kStart + milliseconds(20));
+  queue.Add("small", kStart + milliseconds(30));
+  EXPECT_EQ(queue.Take(kStart + milliseconds(30)), "small");
+  EXPECT_EQ(queue.Take(kStart + milliseconds(59)), std::nullopt);
+  EXPECT_EQ(queue.NextDue(), kStart + milliseconds(60));
+  EXPECT_EQ(queue.Take(kStart + milliseconds(60)), "large");
+  queue.Done("large", kStart + milliseconds(61), milliseconds(60));
+  EXPECT_EQ(queue.Take(kStart + milliseconds(200)), std::nullopt) << "nothing came for it";
+  queue.Add("large", kStart + milliseconds(200));
+  EXPECT_EQ(queue.Take(kStart + milliseconds(200)), "large") << "it has rested";
+}
+
 TEST(WorkQueueRulesTest, ADelayedKeyWaitsForTheEarliestOfItsTimes) {
   WorkQueueRules queue({});
   queue.AddAt("a", kStart + seconds(10));
@@ -96,20 +114,22 @@ TEST(WorkQueueRulesTest, TheReadingSaysWhoWaitsAndWhoIsSlow) {
 }
 
 TEST(WorkQueueRulesTest, NoKeyIsEverLostOrHeldByTwo) {
-  // Random adds, takes and dones, compared with a set.
+  // Random adds, takes and dones, compared with a set. Some keys rest, until the next round.
   Rng dice(1);
   WorkQueueRules queue({});
+  Timepoint now = kStart;
   std::map<std::string, int> added_since_taken;
   std::set<std::string> held;
   for (int i = 0; i < 20000; ++i) {
     const std::string key(1, static_cast<char>('a' + dice.Below(6)));
+    now += milliseconds(1);
     switch (dice.Below(3)) {
       case 0:
-        queue.Add(key, kStart);
+        queue.Add(key, now);
         ++added_since_taken[key];
         break;
       case 1:
-        if (const auto taken = queue.Take(kStart)) {
+        if (const auto taken = queue.Take(now)) {
           EXPECT_TRUE(held.insert(*taken).second) << *taken << " is held by two";
           EXPECT_GT(added_since_taken[*taken], 0);
           added_since_taken[*taken] = 0;
@@ -120,7 +140,7 @@ TEST(WorkQueueRulesTest, NoKeyIsEverLostOrHeldByTwo) {
         }
         break;
       case 2:
-        if (held.erase(key) > 0) queue.Done(key, kStart);
+        if (held.erase(key) > 0) queue.Done(key, now, milliseconds(dice.Below(2)));
         break;
     }
   }
