@@ -11,6 +11,8 @@
 #   e2e/build.sh --kwok   also builds kwok, for the scale bench
 #   e2e/build.sh --kueue  also builds Kueue's controller, for the case `kueue`
 #   e2e/build.sh --jobset also builds kwok and JobSet's controller, for the scale bench
+#   e2e/build.sh --rbac-proxy
+#                         also builds kube-rbac-proxy, for the case `metrics_need_a_token`
 set -euo pipefail
 cd "$(dirname "$0")/.."
 deps=${SWARM_DEPS:-$PWD/.deps}
@@ -25,6 +27,7 @@ helm=v3.20.2
 kwok=v0.7.0
 kueue=v0.17.0
 jobset=v0.12.0
+rbac_proxy=v0.19.1
 
 need() { # command, Debian package
   command -v "$1" >/dev/null || [ -e "$1" ] || missing+=("$2")
@@ -167,5 +170,9 @@ case ${1:-} in
   --kueue)
     build_tool kueue sigs.k8s.io/kueue/cmd/kueue $kueue
     keep_kinds kueue sigs.k8s.io/kueue $kueue
+    ;;
+  --rbac-proxy)
+    module=github.com/brancz/kube-rbac-proxy
+    build_within kube-rbac-proxy $module/cmd/kube-rbac-proxy $module $rbac_proxy
     ;;
 esac

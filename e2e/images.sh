@@ -3,7 +3,8 @@
 # container engine and without compiling again what `make build` has built:
 #   e2e/images.sh BUILD_FOLDER OUT [cpu|cuda]   writes OUT/{operator,worker,pause}.tar, and of operator and worker
 #                                               OUT/NAME.tag and the bill of materials OUT/NAME.cdx.json;
-#                                               with WITH_GATEWAY=1 OUT/gateway.tar, too
+#                                               with WITH_GATEWAY=1 OUT/gateway.tar, too; where e2e/build.sh
+#                                               has built kube-rbac-proxy, OUT/proxy.tar
 # cuda: BUILD_FOLDER is the preset's, and SWARM_LIBTORCH the folder torch/ of an installed wheel of PyTorch, with its
 # dependencies beside it.
 # Base image and layers are kept in kube/store below SWARM_DEPS, so the next time takes seconds.
@@ -58,6 +59,19 @@ make_gateway() {
   save gateway localhost/gateway:1
 }
 
+# Of the proxy before the operator's metrics, where e2e/build.sh has built its program.
+make_proxy() {
+  local program=$deps/kube/kube-rbac-proxy
+  [ -x "$program" ] || return 0
+  [ ! "$out/proxy.tar" -nt "$program" ] || return 0
+  echo "e2e: building the image of kube-rbac-proxy"
+  mkdir "$work/proxy"
+  cp "$program" "$work/proxy/"
+  printf 'FROM scratch\nCOPY kube-rbac-proxy /\nUSER 65532\nENTRYPOINT ["/kube-rbac-proxy"]\n' >"$work/proxy/Dockerfile"
+  in_store bud -q --isolation chroot -t localhost/kube-rbac-proxy:1 "$work/proxy" >/dev/null
+  save proxy localhost/kube-rbac-proxy:1
+}
+
 save() { # name, image
   rm -f "$out/$1.tar"
   in_store push -q "$2" "docker-archive:$out/$1.tar:$2" >/dev/null
@@ -96,6 +110,7 @@ make_image() { # name, dockerfile, target, context
 
 make_base
 make_pause
+make_proxy
 [ -z "${WITH_GATEWAY:-}" ] || make_gateway
 worker/image/collect.sh "$kind" "$build" "$libtorch" "$work/worker/image/$kind"
 make_image worker worker/Dockerfile "$kind" "$work/worker"

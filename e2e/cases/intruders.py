@@ -1,11 +1,16 @@
-"""Peers that do not belong to a job."""
+"""Peers that do not belong to a job, and readers without a right."""
 import base64
 import pathlib
+import ssl
 import tempfile
+import urllib.error
+import urllib.request
 
+from cluster.daemon import can_connect
+from cluster.network import in_url
 from cluster.pki import Authority
-from harness.case import case
-from harness.kubectl import eventually
+from harness.case import Skip, case
+from harness.kubectl import Refused, eventually
 from harness.world import OPERATOR_NAMESPACE
 
 
@@ -124,3 +129,52 @@ def proofs(world):
         job.verify(world, complete=False)
     finally:
         world.install()
+
+
+def ask(url, token=""):
+    """The status and the text of the answer of a server that makes its certificate itself. Raises Refused."""
+    request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}"} if token else {})
+    unknown = ssl.create_default_context()
+    unknown.check_hostname, unknown.verify_mode = False, ssl.CERT_NONE
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=unknown))
+    try:
+        with opener.open(request, timeout=10) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+    except OSError as error:
+        raise Refused(f"{url}: {error}") from None
+
+
+@case("The operator's metrics and its page need a token that may read them")
+def metrics_need_a_token(world):
+    if world.cluster is None or not (world.cluster.binaries / "kube-rbac-proxy").exists():
+        raise Skip("needs a cluster of its own, and kube-rbac-proxy: e2e/build.sh --rbac-proxy builds it")
+    accounts = {name: {"name": name, "namespace": world.namespace} for name in ("prometheus", "stranger")}
+    bindings = {f"e2e-{what}": f"swarmjob-swarm-operator-{what}-reader" for what in ("metrics", "page")}
+    world.kubectl.apply(
+        *({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": where} for where in accounts.values()),
+        *({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": name},
+           "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
+           "subjects": [{"kind": "ServiceAccount", **accounts["prometheus"]}]} for name, role in bindings.items()))
+    reader, stranger = (world.kubectl("create", "token", name, "-n", world.namespace).strip() for name in accounts)
+    try:
+        world.install("--set", "metrics.authProxy.enabled=true", "--set", "page.enabled=true",
+                      "--set", "metrics.authProxy.image=localhost/kube-rbac-proxy:1")
+        leader = world.await_leader()
+        address = world.kubectl.get("pod", leader, OPERATOR_NAMESPACE)["status"]["podIP"]
+        for port, path, shows in ((8443, "/metrics", "leader_election_master_status"), (8444, "/jobs.html", "<html")):
+            url = f"https://{in_url(address)}:{port}{path}"
+            code, text = eventually(f"an answer at {port}", lambda url=url: ask(url, reader), 30)
+            world.check(f"a reader with the right gets {path}", code == 200 and shows in text, f"{code}: {text[:300]}")
+            for who, token, expected in (("nobody known", "", 401), ("an invented token", "a.b.c", 401),
+                                         ("an account without the right", stranger, 403)):
+                code, text = ask(url, token)
+                world.check(f"{who} is refused {path}", code == expected and shows not in text, f"{code}: {text[:300]}")
+        code, _ = ask(f"https://{in_url(address)}:8443/healthz", reader)
+        world.check("the right is for nothing else at that port", code == 404, code)
+        world.check("no port is open without the proxy", not any(can_connect(address, port) for port in (8080, 8082)))
+    finally:
+        world.install()
+        for name in bindings:
+            world.kubectl.delete("clusterrolebinding", name)
