@@ -304,6 +304,51 @@ TEST(Planner, AShortPipelineIsAsFastAsItsRoomAllows) {
   EXPECT_NEAR(ShortPipelineRate({wide, wide}, 2), 4 * two, 1e-9);
 }
 
+TEST(Planner, ATrainerLetsAWorkerHoldSoManyMicrobatchesAndNoMore) {
+  // Work of milliseconds, half a second from here to there.
+  Request request = Fixed(Of(Job(), {Group("t", 4, 200)}, {{"*", "*", 0.5}}), 2);
+  request.job.spec.training.stepMode = api::StepMode::kDelayed;
+  request.job.spec.training.globalBatchSize = 4096;
+  const Prediction p = FindPlans(request).plans.front().prediction;
+  EXPECT_EQ(p.limit, Limit::kInFlightCap);
+  EXPECT_FALSE(p.in_flight_max.has_value()) << "there is memory for more";
+  // To the first worker, to the second, back, and to the trainer: two round trips for 64.
+  EXPECT_GE(p.step_seconds, 4096 * 1.0 / 64);
+  EXPECT_LE(p.step_seconds, 4096 * 1.05 / 64);
+  // Longer ones hide their way.
+  request.job.spec.training.microbatchSize = 64;
+  EXPECT_EQ(FindPlans(request).plans.front().prediction.limit, Limit::kCompute);
+}
+
+TEST(Planner, ANumberOfReplicasThatIsSaidIsMetInALargeFleetToo) {
+  Request request = Fixed(Of(Job(), {Group("a", 100, 10)}), 2);
+  request.open.replicas = false;
+  for (const std::uint64_t replicas : {3, 40, 99}) {
+    request.job.spec.workers.replicas = replicas;
+    const auto plans = FindPlans(request).plans;
+    ASSERT_FALSE(plans.empty()) << replicas;
+    EXPECT_EQ(
+        plans.front().prediction.stages[0].machines + plans.front().prediction.stages[1].machines,
+        replicas);
+  }
+  request.fleet.groups.push_back(Group("b", 50, 5));
+  request.job.spec.workers.replicas = 117;
+  const Plan both = FindPlans(request).plans.front();
+  EXPECT_EQ(both.way.machines[0][0] + both.way.machines[1][0], 100u);
+  EXPECT_EQ(both.way.machines[0][1] + both.way.machines[1][1], 17u);
+}
+
+TEST(Planner, ManyStagesAreFoundWhereEachHasRoomForFewLayers) {
+  Request request = Of(Job(80), {Group("small", 27, 1)});
+  const ModelCosts model(request.job.spec);
+  Machines& group = request.fleet.groups[0];
+  group.memory_bytes = LeastMemory(request.job.spec, model, group, {0, 3}, true) * 1.05;
+  const auto plans = FindPlans(request).plans;
+  ASSERT_FALSE(plans.empty());
+  EXPECT_THAT(LayersOf(plans.front()), testing::Each(testing::Le(3u)));
+  EXPECT_EQ(plans.front().way.runs.size(), 27u);
+}
+
 TEST(Planner, AJobThatFitsNowhereIsToldWhatWouldHelp) {
   Request request = Fixed(Of(Job(), {Group("small", 4, 1)}), 1);
   const ModelCosts model(request.job.spec);

@@ -136,6 +136,8 @@ class Predictor {
   void ReduceOverRegions(std::size_t stage, double gradients);
   bool IsInOneRegion(std::size_t stage) const;
   void InFlight();
+  /// Of the trainer's caps: a microbatch is held from its drawing until all workers are done.
+  void BoundByCaps();
   double StepWork(std::size_t stage) const;
   /// `own`: of latency_, what one microbatch of the `seconds` takes.
   void Bound(double seconds, double own, Limit limit, std::size_t stage);
@@ -460,6 +462,15 @@ double Predictor::TrainerWay() const {
   return way;
 }
 
+void Predictor::BoundByCaps() {
+  const double stay = latency_ + 2 * TrainerWay();
+  const double cap = Number(protocol::kInFlightPerStage * stages_);
+  for (std::size_t s = 0; s < stages_; ++s) {
+    const double held = std::max(cap, Number(all_[s].in_flight)) * all_[s].machines;
+    Bound(microbatches_ * stay / held, latency_, Limit::kInFlightCap, s);
+  }
+}
+
 double Predictor::ShortRate() const {
   std::vector<ShortStage> stages;
   for (std::size_t s = 0; s < stages_; ++s) {
@@ -503,6 +514,7 @@ void Predictor::Step(bool roomy) {
       Bound(carried * bytes / OrUnlimited(crossing.link->rate), transfers, Limit::kConnection, s);
     }
   }
+  BoundByCaps();
   if (result_.in_flight_max && !roomy) {
     const double rate = ShortRate();
     Bound(microbatches_ / rate, 1 / rate, Limit::kInFlight, 0);
@@ -637,6 +649,8 @@ std::string LimitText(Limit limit, std::size_t number) {
       return "the connections from " + stage + " to the next";
     case Limit::kInFlight:
       return "the microbatches in flight that there is memory for";
+    case Limit::kInFlightCap:
+      return "how many microbatches a worker of " + stage + " may hold; longer ones hide their way";
     case Limit::kSum:
       return "the sums of " + stage;
     case Limit::kStepLatency:

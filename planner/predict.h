@@ -30,6 +30,7 @@ enum class Limit {
   kLine,         ///< the lines of its machines
   kConnection,   ///< the connections from it to the next stage
   kInFlight,     ///< the microbatches that memory has room for, of any stage
+  kInFlightCap,  ///< those that a trainer lets a stage's workers hold, whatever their memory
   kSum,          ///< where steps overlap: the sum of a stage, since one step is summed at a time
   kStepLatency,  ///< where steps overlap: a step waits for the commit of the one before the last
 };

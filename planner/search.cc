@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <numeric>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -33,10 +34,27 @@ std::uint64_t Sum(const Counts& counts) {
   return sum;
 }
 
-/// How many machines of each group are used. All combinations in a small fleet; in a large one
-/// each group as a whole or not at all, and besides all machines of the others an ever smaller
-/// part of one group.
-std::vector<Counts> UsesOf(const Fleet& fleet) {
+/// Of each of these, those with so many machines of one group instead that together they are
+/// `wanted`.
+std::vector<Counts> WithSum(const std::vector<Counts>& uses, const Fleet& fleet,
+                            std::uint64_t wanted) {
+  std::vector<Counts> filled;
+  for (const Counts& use : uses) {
+    for (std::size_t g = 0; g < use.size(); ++g) {
+      const std::uint64_t others = Sum(use) - use[g];
+      if (wanted < others || wanted - others > fleet.groups[g].count) continue;
+      Counts with = use;
+      with[g] = wanted - others;
+      if (std::ranges::find(filled, with) == filled.end()) filled.push_back(std::move(with));
+    }
+  }
+  return filled;
+}
+
+/// How many machines of each group are used: `wanted` together, if that is said. All combinations
+/// in a small fleet; in a large one each group as a whole or not at all, and besides all machines
+/// of the others an ever smaller part of one group.
+std::vector<Counts> UsesOf(const Fleet& fleet, std::optional<std::uint64_t> wanted) {
   std::uint64_t combinations = 1;
   for (const Machines& group : fleet.groups) {
     combinations = std::min(combinations * (group.count + 1), kUsesMax + 1);
@@ -62,6 +80,7 @@ std::vector<Counts> UsesOf(const Fleet& fleet) {
     uses = std::move(longer);
     if (uses.size() > kUsesMax * 2) uses.resize(kUsesMax * 2);
   }
+  if (wanted) uses = WithSum(uses, fleet, *wanted);
   return uses;
 }
 
@@ -165,11 +184,13 @@ std::vector<std::uint64_t> Search::StageChoices() const {
   const std::uint64_t most =
       std::min({machines / std::max<std::uint64_t>(1, spec.pipeline.minReplicasPerStage),
                 shares ? 1 : layers, request_.stages_max});
-  std::vector<std::uint64_t> choices;
-  for (std::uint64_t n = 1; n <= most; n += 1 + n / 16) {
-    if (n >= request_.stages_min) choices.push_back(n);
-  }
-  return choices;
+  // All small numbers; of large ones some, those with equally many layers in all stages but the
+  // last, and the largest.
+  std::set<std::uint64_t> choices = {most};
+  for (std::uint64_t n = 1; n <= most; n += 1 + n / 16) choices.insert(n);
+  for (std::uint64_t each = 1; each <= layers; ++each) choices.insert((layers + each - 1) / each);
+  std::erase_if(choices, [&](std::uint64_t n) { return n < request_.stages_min || n > most; });
+  return {choices.begin(), choices.end()};
 }
 
 std::vector<std::uint64_t> Search::MicrobatchChoices() const {
@@ -249,13 +270,14 @@ bool IsInOrder(const Counts& use, const Fleet& fleet) {
 
 template <typename Call>
 void Search::EachWay(const Call& use_way) const {
-  const std::vector<Counts> uses = UsesOf(request_.fleet);
   const api::Spec& wanted = request_.job.spec;
+  const std::vector<Counts> uses =
+      UsesOf(request_.fleet,
+             request_.open.replicas ? std::nullopt : std::optional(wanted.workers.replicas));
   for (const std::uint64_t stages : StageChoices()) {
     for (const Counts& use : uses) {
       const std::uint64_t count = Sum(use);
       if (count < stages * wanted.pipeline.minReplicasPerStage) continue;
-      if (!request_.open.replicas && count != wanted.workers.replicas) continue;
       if (request_.in_order && !IsInOrder(use, request_.fleet)) continue;
       const std::vector<Counts> machines = PlaceMachines(use, stages);
       // Many variants have room for the same layers.

@@ -98,9 +98,7 @@ Status RunProbe(const MachineCheck& check, const std::filesystem::path& fleet, S
 Result<planner::Machines> ReadProbe(const std::filesystem::path& fleet) {
   const auto read = ReadMachines(fleet);
   if (!read.ok()) return DataLoss(ToString(read.errors()));
-  const FleetGroup& group = read->groups.front();
-  return planner::Machines{
-      .flops = group.flops, .memory_bytes = group.memory_bytes, .device_bytes = group.device_bytes};
+  return read->groups.front().machines;
 }
 
 std::string TextOf(const planner::Machines& machine, const MachineCheck& check) {

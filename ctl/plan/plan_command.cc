@@ -22,20 +22,7 @@ planner::Fleet MachinesOf(const Fleet& described) {
   planner::Fleet fleet{.links = described.links,
                        .trainer_region = described.trainer_region,
                        .detect_seconds = described.detect_seconds};
-  for (const FleetGroup& group : described.groups) {
-    fleet.groups.push_back({.name = group.name,
-                            .count = group.count,
-                            .region = group.region,
-                            .flops = group.flops,
-                            .memory_bytes = group.memory_bytes,
-                            .device_bytes = group.device_bytes,
-                            .disk = group.disk_rate,
-                            .upload = group.upload_rate,
-                            .download = group.download_rate,
-                            .dollars_per_hour = group.dollars_per_hour,
-                            .losses_per_hour = group.losses_per_hour,
-                            .return_seconds = group.return_seconds});
-  }
+  for (const FleetGroup& group : described.groups) fleet.groups.push_back(group.machines);
   return fleet;
 }
 

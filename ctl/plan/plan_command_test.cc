@@ -122,6 +122,26 @@ TEST_F(PlanCommandTest, AModelThatDoesNotFitIsSwapped) {
   EXPECT_THAT(out_.str(), HasSubstr(", update "));
 }
 
+TEST_F(PlanCommandTest, EachRateThatAProbeMeasuresCounts) {
+  const auto step_seconds = [&](const std::string& machine, const std::string& other = "") {
+    Write("fleet.yaml", "groups: [{name: m, count: 1, " + machine + other + "}]");
+    return Json()["plans"][0]["stepSeconds"].get<double>();
+  };
+  const std::string cpu = "teraflops: 0.1, memoryGiB: 3, diskMBps: 8000";
+  const double on_disk = step_seconds(cpu);
+  EXPECT_GT(step_seconds(cpu, ", diskSecondsPerGiB: 2"), 1.01 * on_disk);
+  EXPECT_GT(step_seconds(cpu, ", updateMillions: 1"), 1.01 * on_disk);
+  const std::string gpu = "teraflops: 30, memoryGiB: 64, deviceMemoryGiB: 3.1";
+  const double beside_device = step_seconds(gpu);
+  for (const char* slow :
+       {"toDeviceMBps: 100", "fromDeviceMBps: 100", "memoryMBps: 100", "updateMillions: 1"}) {
+    EXPECT_GT(step_seconds(gpu, std::string(", ") + slow), 1.01 * beside_device) << slow;
+  }
+  Write("fleet.yaml", "groups: [{name: m, count: 1, " + cpu + ", updateMillions: -1}]");
+  EXPECT_EQ(PlanJob(options_, out_, err_), ExitCode::kBadUsage);
+  EXPECT_THAT(err_.str(), HasSubstr("groups[0]: has a negative number"));
+}
+
 TEST_F(PlanCommandTest, AModelThatNoDeviceHoldsIsSwappedBesideItAndTheRowsSayHow) {
   Write("fleet.yaml",
         "groups: [{name: gpu, count: 1, teraflops: 30, memoryGiB: 64, deviceMemoryGiB: 3.1, "

@@ -35,6 +35,8 @@ const char* NameOf(Limit limit) {
       return "Connection";
     case Limit::kInFlight:
       return "InFlight";
+    case planner::Limit::kInFlightCap:
+      return "InFlightCap";
     case Limit::kSum:
       return "Sum";
     case Limit::kStepLatency:

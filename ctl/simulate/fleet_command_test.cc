@@ -54,7 +54,7 @@ TEST_F(FleetCommandTest, ReadsUnitsDefaultsAndTraces) {
   EXPECT_EQ(fleet->job.in_flight_max, 8u);
   EXPECT_EQ(fleet->job.boundary_bytes, 512 * 64 * 2);
   EXPECT_EQ(fleet->job.StateBytes(1), 24e6);
-  EXPECT_EQ(fleet->groups[0].upload_rate, 1e7);
+  EXPECT_EQ(fleet->groups[0].machines.upload, 1e7);
   EXPECT_EQ(MicrobatchSeconds(fleet->job, fleet->groups[0], 1), 12e6 * 512 / 1e10);
   EXPECT_EQ(MicrobatchSeconds(fleet->job, fleet->groups[1], 1), 1);
   EXPECT_EQ(fleet->groups[1].trace.events.size(), 3u);

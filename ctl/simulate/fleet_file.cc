@@ -80,21 +80,13 @@ static void Describe(ObjectReader& reader, FleetJob& job) {
 
 /// `trace` is read later: it names another file.
 static void Describe(ObjectReader& reader, FleetGroup& group) {
-  reader.Required("name", group.name);
-  reader.Field("count", group.count);
+  std::string name;
+  std::uint64_t count = 0;
+  reader.Required("name", name);
+  reader.Field("count", count);
   api::Machine machine;
   api::ReadMachine(reader, &machine);
-  const planner::Machines read = planner::MachinesOf(group.name, group.count, machine);
-  group.region = read.region;
-  group.flops = read.flops;
-  group.upload_rate = read.upload;
-  group.download_rate = read.download;
-  group.memory_bytes = read.memory_bytes;
-  group.device_bytes = read.device_bytes;
-  group.disk_rate = read.disk;
-  group.dollars_per_hour = read.dollars_per_hour;
-  group.losses_per_hour = read.losses_per_hour;
-  group.return_seconds = read.return_seconds;
+  group.machines = planner::MachinesOf(std::move(name), count, machine);
   ReadByStage(reader, "microbatchSeconds", &group.microbatch_seconds);
   reader.Field("jitter", group.jitter);
   reader.Field("noticeSeconds", group.notice_seconds);

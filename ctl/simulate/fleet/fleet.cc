@@ -27,27 +27,36 @@ void CheckByStage(const std::vector<double>& values, const std::string& path, st
 }
 
 std::uint64_t CountAtStart(const FleetGroup& group) {
-  return group.trace.events.empty() ? group.count : group.trace.events.front().joins.size();
+  return group.trace.events.empty() ? group.machines.count
+                                    : group.trace.events.front().joins.size();
+}
+
+void CheckNumbers(const planner::Machines& machines, const std::string& path, Errors& errors) {
+  for (const double value :
+       {machines.memory_bytes, machines.device_bytes, machines.disk, machines.disk_seconds_per_byte,
+        machines.to_device, machines.from_device, machines.memory_rate, machines.update_rate,
+        machines.upload, machines.download, machines.dollars_per_hour, machines.losses_per_hour,
+        machines.return_seconds}) {
+    Expect(value >= 0, path, "has a negative number", "0 or more", errors);
+  }
 }
 
 void CheckGroup(const FleetGroup& group, const FleetJob& job, const std::string& path,
                 Errors& errors) {
-  Expect(!group.name.empty(), path + ".name", "is empty", "a word", errors);
-  Expect((group.flops > 0) != !group.microbatch_seconds.empty(), path,
+  Expect(!group.machines.name.empty(), path + ".name", "is empty", "a word", errors);
+  Expect((group.machines.flops > 0) != !group.microbatch_seconds.empty(), path,
          "needs the speed of a machine", "either teraflops or microbatchSeconds", errors);
   if (!group.microbatch_seconds.empty()) {
     CheckByStage(group.microbatch_seconds, path + ".microbatchSeconds", job.stages, errors);
   }
-  Expect(group.flops >= 0, path + ".teraflops", "is negative", "more than 0", errors);
-  Expect(group.flops == 0 || !job.token_flops.empty(), "job.tokenGigaflops",
-         "is missing, and " + group.name + " has teraflops",
+  Expect(group.machines.flops >= 0, path + ".teraflops", "is negative", "more than 0", errors);
+  Expect(group.machines.flops == 0 || !job.token_flops.empty(), "job.tokenGigaflops",
+         "is missing, and " + group.machines.name + " has teraflops",
          "the work of a token, or microbatchSeconds instead of teraflops", errors);
   Expect(group.jitter >= 0 && group.jitter < 1, path + ".jitter", "is out of range",
          "from 0 to less than 1", errors);
-  for (const double value : {group.upload_rate, group.download_rate, group.losses_per_hour,
-                             group.return_seconds, group.notice_seconds}) {
-    Expect(value >= 0, path, "has a negative number", "0 or more", errors);
-  }
+  Expect(group.notice_seconds >= 0, path + ".noticeSeconds", "is negative", "0 or more", errors);
+  CheckNumbers(group.machines, path, errors);
 }
 
 struct Assignment {
@@ -86,9 +95,9 @@ double FleetJob::GradientBytes(std::uint64_t stage) const {
 }
 
 double MicrobatchSeconds(const FleetJob& job, const FleetGroup& group, std::uint64_t stage) {
-  if (group.flops <= 0) return AtStage(group.microbatch_seconds, stage);
+  if (group.machines.flops <= 0) return AtStage(group.microbatch_seconds, stage);
   const double tokens = static_cast<double>(job.MicrobatchTokens());
-  return tokens * AtStage(job.token_flops, stage) / group.flops;
+  return tokens * AtStage(job.token_flops, stage) / group.machines.flops;
 }
 
 double IdealTokensPerSecond(const FleetJob& job, const FleetGroup& group) {
@@ -115,17 +124,13 @@ Errors CheckMachines(const Fleet& fleet) {
   for (std::size_t i = 0; i < fleet.groups.size(); ++i) {
     const FleetGroup& group = fleet.groups[i];
     const std::string path = "groups[" + std::to_string(i) + "]";
-    Expect(!group.name.empty(), path + ".name", "is empty", "a word", errors);
-    Expect(group.flops > 0, path + ".teraflops", "is missing",
+    Expect(!group.machines.name.empty(), path + ".name", "is empty", "a word", errors);
+    Expect(group.machines.flops > 0, path + ".teraflops", "is missing",
            "the rate as achieved: times by stage do not say what other stages would take", errors);
     Expect(group.trace.events.empty(), path + ".trace", "says nothing about machines to come",
            "count, and lossesPerHour", errors);
-    for (const double value :
-         {group.upload_rate, group.download_rate, group.losses_per_hour, group.return_seconds,
-          group.memory_bytes, group.device_bytes, group.disk_rate, group.dollars_per_hour}) {
-      Expect(value >= 0, path, "has a negative number", "0 or more", errors);
-    }
-    machines += group.count;
+    CheckNumbers(group.machines, path, errors);
+    machines += group.machines.count;
   }
   Expect(machines >= 1 && machines <= kWorkersMax, "groups",
          "have " + std::to_string(machines) + " machines",

@@ -47,21 +47,14 @@ struct FleetJob {
 
 /// Machines that are alike.
 struct FleetGroup {
-  std::string name;
-  std::uint64_t count = 0;  ///< at the beginning; without a trace
-  std::string region;
-  double flops = 0;                        ///< a second, as achieved; 0: microbatch_seconds
+  /// `count`: at the beginning, without a trace. `flops`: 0: microbatch_seconds. A simulation takes
+  /// notice of these two, the region, the lines, and how often machines go and come; only plans of
+  /// the others.
+  planner::Machines machines;
   std::vector<double> microbatch_seconds;  ///< by stage: forward and backward
   double jitter = 0;                       ///< a piece of work takes up to this share more or less
-  double upload_rate = 0, download_rate = 0;  ///< bytes a second; 0: unlimited
-  double memory_bytes = 0;      ///< 0: enough. Of this and the three below only plans take notice
-  double device_bytes = 0;      ///< of a device with a memory of its own; 0: none
-  double disk_rate = 0;         ///< bytes a second, to and from a local disk; 0: none
-  double dollars_per_hour = 0;  ///< of one machine
-  double losses_per_hour = 0;   ///< of one machine; the time to its loss is exponential
-  double return_seconds = 0;    ///< from a loss to a new machine; 0: none comes
-  double notice_seconds = 0;    ///< that a machine hears before it goes; 0: none
-  Trace trace;                  ///< when its machines come and go; empty: `count`
+  double notice_seconds = 0;               ///< that a machine hears before it goes; 0: none
+  Trace trace;                             ///< when its machines come and go; empty: `count`
 };
 
 struct Fleet {

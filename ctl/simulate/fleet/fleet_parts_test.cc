@@ -21,7 +21,7 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 
 Fleet OneGroup(FleetGroup group) {
   Fleet fleet;
-  group.name = "m";
+  group.machines.name = "m";
   fleet.groups = {std::move(group)};
   return fleet;
 }
@@ -80,7 +80,8 @@ TEST(LinkMeters, ARateCountsIfItFilledTheConnectionAndUntilItIsOld) {
 TEST(Links, TheLastThatFitsCountsInBothDirections) {
   Fleet fleet;
   fleet.trainer_region = "eu";
-  fleet.groups = {{.name = "a", .region = "eu"}, {.name = "b", .region = "us"}};
+  fleet.groups = {{.machines = {.name = "a", .region = "eu"}},
+                  {.machines = {.name = "b", .region = "us"}}};
   fleet.links = {{"*", "*", 0.002, 5e6}, {"us", "eu", 0.1}};
   const Links links(fleet);
   const Region eu = links.RegionOf("eu"), us = links.RegionOf("us");
@@ -92,7 +93,8 @@ TEST(Links, TheLastThatFitsCountsInBothDirections) {
 }
 
 TEST(Presence, MachinesAreLostAtTheirRateAndComeBackAfterTheirDelay) {
-  Fleet fleet = OneGroup({.count = 1000, .losses_per_hour = 0.5, .return_seconds = 60});
+  Fleet fleet =
+      OneGroup({.machines = {.count = 1000, .losses_per_hour = 0.5, .return_seconds = 60}});
   fleet.seconds = 3600;
   const auto stays = DrawStays(fleet, 1);
   // 500 losses are expected, with a standard deviation of about 22; a stay ends with each.
@@ -127,7 +129,7 @@ class ProgressTest : public testing::Test {
                                end);
   }
 
-  Fleet fleet_ = OneGroup({.count = 1});
+  Fleet fleet_ = OneGroup({.machines = {.count = 1}});
   Progress progress_;
 };
 

@@ -150,8 +150,8 @@ void Simulation::Arrive(const Stay& stay) {
   const WorkerId id(stay.name);
   Machine& machine = machines_[id];
   machine.stay = &stay;
-  machine.region = regions_[id] = links_.RegionOf(group.region);
-  machine.node = network_.Add(rate(group.upload_rate), rate(group.download_rate));
+  machine.region = regions_[id] = links_.RegionOf(group.machines.region);
+  machine.node = network_.Add(rate(group.machines.upload), rate(group.machines.download));
   StartProcess(machine);
   if (stay.end >= fleet_.seconds) return;
   queue_.At(At(stay.end), [this, &machine] { Depart(machine); });

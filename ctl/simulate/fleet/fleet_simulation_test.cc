@@ -17,7 +17,8 @@ Fleet EightMachines() {
   fleet.job.state_bytes = 12;
   fleet.job.gradient_bytes = 4;
   fleet.job.boundary_bytes = 1e6;
-  fleet.groups = {{.name = "m", .count = 8, .microbatch_seconds = {0.5, 0.5, 1, 0.5}}};
+  fleet.groups = {
+      {.machines = {.name = "m", .count = 8}, .microbatch_seconds = {0.5, 0.5, 1, 0.5}}};
   fleet.seconds = 600;
   fleet.warm_up_seconds = 120;
   return fleet;
@@ -50,11 +51,8 @@ TEST(FleetSimulation, AStepInSyncIsComputeThenSumThenCommit) {
   fleet.job.delayed = false;
   fleet.job.parameters = {1e8};
   fleet.job.optimizer_seconds = 0.5;
-  fleet.groups = {{.name = "m",
-                   .count = 4,
-                   .microbatch_seconds = {0.5},
-                   .upload_rate = 1e8,
-                   .download_rate = 5e7}};
+  fleet.groups = {{.machines = {.name = "m", .count = 4, .upload = 1e8, .download = 5e7},
+                   .microbatch_seconds = {0.5}}};
   fleet.links = {{"*", "*", 0.1}};
   const FleetResult result = Simulate(fleet);
   const double compute = 64.0 / 4 * 0.5;
@@ -71,11 +69,9 @@ TEST(FleetSimulation, ASumOfManyTakesTheSameBytesAndTwoMoreWays) {
   fleet.job.microbatches = 20;
   fleet.job.delayed = false;
   fleet.job.parameters = {1e8};
-  fleet.groups = {{.name = "m",
-                   .count = 20,  // four rows of five
-                   .microbatch_seconds = {0.5},
-                   .upload_rate = 1e8,
-                   .download_rate = 5e7}};
+  fleet.groups = {{// four rows of five
+                   .machines = {.name = "m", .count = 20, .upload = 1e8, .download = 5e7},
+                   .microbatch_seconds = {0.5}}};
   fleet.links = {{"*", "*", 1.0}};
   const FleetResult result = Simulate(fleet);
   const double compute = 0.5;
@@ -88,8 +84,8 @@ TEST(FleetSimulation, ASumOfManyTakesTheSameBytesAndTwoMoreWays) {
 TEST(FleetSimulation, OneSeedGivesOneHistory) {
   Fleet fleet = EightMachines();
   fleet.groups[0].jitter = 0.2;
-  fleet.groups[0].losses_per_hour = 20;
-  fleet.groups[0].return_seconds = 20;
+  fleet.groups[0].machines.losses_per_hour = 20;
+  fleet.groups[0].machines.return_seconds = 20;
   const FleetResult one = Simulate(fleet, 7), again = Simulate(fleet, 7),
                     other = Simulate(fleet, 8);
   EXPECT_EQ(one.tokens_per_second, again.tokens_per_second);
@@ -101,9 +97,9 @@ TEST(FleetSimulation, OneSeedGivesOneHistory) {
 
 TEST(FleetSimulation, OtherWorkersDoWhatALostOneHeldAndANewOneJoins) {
   Fleet fleet = EightMachines();
-  fleet.groups[0].losses_per_hour = 6;
-  fleet.groups[0].return_seconds = 30;
-  fleet.groups[0].upload_rate = fleet.groups[0].download_rate = 1e8;
+  fleet.groups[0].machines.losses_per_hour = 6;
+  fleet.groups[0].machines.return_seconds = 30;
+  fleet.groups[0].machines.upload = fleet.groups[0].machines.download = 1e8;
   fleet.seconds = 1800;
   const FleetResult result = Simulate(fleet);
   EXPECT_GT(result.lost, 10u);
@@ -123,7 +119,7 @@ TEST(FleetSimulation, ACopyMayTakeLongAsLongAsBytesCome) {
   fleet.job.parameters = {1e8};
   fleet.job.gradient_bytes = 0.01;
   // Four minutes for a state on such a line, of which nothing may be lost.
-  fleet.groups[0].upload_rate = fleet.groups[0].download_rate = 5e6;
+  fleet.groups[0].machines.upload = fleet.groups[0].machines.download = 5e6;
   fleet.groups[0].trace.events = {
       {0, {}, {"a", "b", "c", "d", "e", "f", "g", "h"}}, {200, {"a"}, {}}, {230, {}, {"i"}}};
   fleet.seconds = 900;
@@ -135,8 +131,8 @@ TEST(FleetSimulation, ACopyMayTakeLongAsLongAsBytesCome) {
 /// Each region is faster at the stage at which the other one is slower: lanes, which lead from fast
 /// workers to fast ones, change regions unless the link counts.
 std::vector<FleetGroup> RegionsThatAreFastAtOtherStages(std::uint64_t stages) {
-  std::vector<FleetGroup> groups{{.name = "near", .count = 4, .region = "a"},
-                                 {.name = "far", .count = 4, .region = "b"}};
+  std::vector<FleetGroup> groups{{.machines = {.name = "near", .count = 4, .region = "a"}},
+                                 {.machines = {.name = "far", .count = 4, .region = "b"}}};
   for (std::uint64_t s = 0; s < stages; ++s) {
     groups[s % 2].microbatch_seconds.push_back(0.4);
     groups[1 - s % 2].microbatch_seconds.push_back(0.6);
@@ -159,8 +155,8 @@ TEST(FleetSimulation, RoutesStayWithinRegionsThatASlowLinkConnects) {
 
 TEST(FleetSimulation, AMachineThatHearsOfItsEndHandsOver) {
   Fleet fleet = EightMachines();
-  fleet.groups[0].losses_per_hour = 6;
-  fleet.groups[0].return_seconds = 30;
+  fleet.groups[0].machines.losses_per_hour = 6;
+  fleet.groups[0].machines.return_seconds = 30;
   fleet.groups[0].notice_seconds = 60;
   fleet.seconds = 1800;
   const FleetResult result = Simulate(fleet);
@@ -200,7 +196,7 @@ TEST(FleetSimulation, ADistantRegionCostsAStepInSyncAndNotInDelayed) {
 TEST(FleetSimulation, ASlowLineIsTheLimitOfItsStage) {
   Fleet fleet = EightMachines();
   fleet.groups[0].microbatch_seconds = {0.1};
-  fleet.groups[0].upload_rate = fleet.groups[0].download_rate = 2e6;
+  fleet.groups[0].machines.upload = fleet.groups[0].machines.download = 2e6;
   // The inner stages send a megabyte forward and one back for each microbatch.
   const FleetResult result = Simulate(fleet);
   EXPECT_LE(result.tokens_per_second, 1.01 * 2 * 1000);

@@ -16,7 +16,7 @@ constexpr Duration kInitialization = std::chrono::milliseconds(100);
 FleetWorker::FleetWorker(const World& world, WorkerIdentity identity)
     : world_(world),
       identity_(std::move(identity)),
-      machines_(world.fleet.groups.at(identity_.group)),
+      kind_(world.fleet.groups.at(identity_.group)),
       rng_(MixAll(MixName(identity_.incarnation.value, identity_.id.value))),
       device_(&world.queue) {}
 
@@ -28,7 +28,7 @@ void FleetWorker::Start() {
                        .threads = 1,
                        .term = term_,
                        .numeric_class = "",
-                       .region = machines_.region});
+                       .region = kind_.machines.region});
 }
 
 void FleetWorker::BeginLeaving(double seconds) {
@@ -67,8 +67,7 @@ void FleetWorker::Later(Duration delay, std::function<void()> event) {
 }
 
 double FleetWorker::Jittered(double seconds) {
-  return machines_.jitter > 0 ? seconds * (1 + machines_.jitter * (2 * rng_.Uniform() - 1))
-                              : seconds;
+  return kind_.jitter > 0 ? seconds * (1 + kind_.jitter * (2 * rng_.Uniform() - 1)) : seconds;
 }
 
 Digest FleetWorker::StateDigest(protocol::Version version) const {
@@ -146,7 +145,7 @@ void FleetWorker::Install(protocol::Generation generation, protocol::Version ver
 void FleetWorker::BeginServing(protocol::Generation generation, protocol::Version version) {
   generation_ = generation;
   replica_.emplace(protocol::ReplicaOptions{
-      .self = {identity_.id, identity_.incarnation, stage_, "", {}, machines_.region, ""},
+      .self = {identity_.id, identity_.incarnation, stage_, "", {}, kind_.machines.region, ""},
       .stages = world_.fleet.job.stages,
       .groups = {group()},
       .keeps_previous_version = world_.fleet.job.delayed,

@@ -159,7 +159,7 @@ class FleetWorker {
 
   const World world_;
   const WorkerIdentity identity_;
-  const FleetGroup& machines_;
+  const FleetGroup& kind_;
   Rng rng_;
   Device device_;
   bool alive_ = true;

@@ -26,8 +26,7 @@ void FleetWorker::Carry(protocol::Actions actions) {
 
 void FleetWorker::Do(const action::RunForward& a) {
   const FleetJob& job = world_.fleet.job;
-  const double seconds =
-      Jittered(MicrobatchSeconds(job, machines_, stage_.value) * job.forward_share);
+  const double seconds = Jittered(MicrobatchSeconds(job, kind_, stage_.value) * job.forward_share);
   const bool last = stage_.value + 1 == job.stages;
   device_.PostTask(a.key.step, WorkKind::kForward, seconds, [this, key = a.key, seconds, last] {
     const double bytes = last ? 0 : world_.fleet.job.boundary_bytes;
@@ -38,7 +37,7 @@ void FleetWorker::Do(const action::RunForward& a) {
 void FleetWorker::Do(const action::RunBackward& a) {
   const FleetJob& job = world_.fleet.job;
   const double seconds =
-      Jittered(MicrobatchSeconds(job, machines_, stage_.value) * (1 - job.forward_share));
+      Jittered(MicrobatchSeconds(job, kind_, stage_.value) * (1 - job.forward_share));
   const double bytes = stage_.value == 0 ? 0 : job.boundary_bytes;
   device_.PostTask(a.key.step, WorkKind::kBackward, seconds, [this, key = a.key, seconds, bytes] {
     Carry(replica_->OnBackwardDone(key, {seconds, static_cast<std::uint64_t>(bytes)}));

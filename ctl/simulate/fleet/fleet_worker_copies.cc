@@ -35,7 +35,7 @@ protocol::Fetcher FleetWorker::FetcherFromReplicas() const {
   const protocol::Roster roster = replica_ ? replica_->roster() : protocol::Roster();
   std::vector<WorkerId> donors = protocol::ReplicasOf(roster, stage_, identity_.id, donors_);
   std::set<WorkerId> far = protocol::FarFrom(
-      machines_.region, donors, roster.members.empty() ? donors_ : roster.members.elements());
+      kind_.machines.region, donors, roster.members.empty() ? donors_ : roster.members.elements());
   return protocol::Fetcher({.donors = std::move(donors), .far = std::move(far)});
 }
 

@@ -8,7 +8,7 @@ namespace swarm::ctl {
 
 Links::Links(const Fleet& fleet) {
   names_.push_back(fleet.trainer_region);
-  for (const FleetGroup& group : fleet.groups) names_.push_back(group.region);
+  for (const FleetGroup& group : fleet.groups) names_.push_back(group.machines.region);
   std::ranges::sort(names_);
   names_.erase(std::unique(names_.begin(), names_.end()), names_.end());
   for (const std::string& from : names_) {

@@ -22,16 +22,18 @@ std::string Numbered(const std::string& name, std::uint64_t number) {
 void AddByChance(const Fleet& fleet, std::size_t index, std::uint64_t seed,
                  std::vector<Stay>& stays) {
   const FleetGroup& group = fleet.groups[index];
-  for (std::uint64_t n = 0; n < group.count; ++n) {
-    Rng rng(MixAll(MixName(seed, group.name), n));
+  for (std::uint64_t n = 0; n < group.machines.count; ++n) {
+    Rng rng(MixAll(MixName(seed, group.machines.name), n));
     double begin = 0;
     for (std::uint64_t life = 0; begin < fleet.seconds; ++life) {
       const double drawn = -std::log(1 - rng.Uniform()) * kHour;
-      const double end = group.losses_per_hour > 0 ? begin + drawn / group.losses_per_hour : kNever;
-      std::string name = Numbered(group.name, n);
+      const double end = group.machines.losses_per_hour > 0
+                             ? begin + drawn / group.machines.losses_per_hour
+                             : kNever;
+      std::string name = Numbered(group.machines.name, n);
       if (life > 0) name += "." + std::to_string(life);
       stays.push_back({std::move(name), index, begin, end});
-      begin = group.return_seconds > 0 ? end + group.return_seconds : kNever;
+      begin = group.machines.return_seconds > 0 ? end + group.machines.return_seconds : kNever;
     }
   }
 }
@@ -47,7 +49,7 @@ void AddByTrace(const Fleet& fleet, std::size_t index, std::vector<Stay>& stays)
     }
     for (const std::string& node : event.joins) {
       present[node] = stays.size();
-      stays.push_back({Numbered(group.name, numbers++), index, event.seconds, kNever});
+      stays.push_back({Numbered(group.machines.name, numbers++), index, event.seconds, kNever});
     }
   }
 }
