@@ -44,11 +44,15 @@ Status ReadJobs(const Cluster& cluster, const TopOptions& options, ClusterView* 
 void AskTrainers(const Cluster& cluster, ClusterView* view) {
   const kube::SendLimits limits{.timeout = std::chrono::seconds(2),
                                 .body_bytes_max = std::size_t{16} << 20};
+  bool reachable = true;
   for (const objects::JobView& job : view->jobs) {
     const api::SwarmJobStatus& status = job.status;
     const bool trains =
         status.state == api::JobState::kRunning || status.state == api::JobState::kRecovering;
     if (!trains || status.trainer.podName.empty()) continue;
+    // For who may not ask a pod, or where none can be reached.
+    if (const auto said = ProgressOf(status)) view->progress[job.uid] = *said;
+    if (!reachable) continue;
     const auto authorization = cluster.config.credentials->Authorization();
     if (!authorization.ok()) return;
     kube::HttpRequest request;
@@ -59,7 +63,7 @@ void AskTrainers(const Cluster& cluster, ClusterView* view) {
     if (!authorization->empty()) request.headers["authorization"] = *authorization;
     const auto answer = cluster.transport->Send(request, limits, cluster.stop);
     // Where one trainer cannot be reached others may not be either; do not wait for each of them.
-    if (answer.status().code() == StatusCode::kDeadlineExceeded) return;
+    reachable = answer.status().code() != StatusCode::kDeadlineExceeded;
     if (!answer.ok() || answer->head.status != 200) continue;
     view->progress[job.uid] = ReadProgress(answer->body);
   }

@@ -15,7 +15,7 @@ namespace swarm::ctl {
 
 struct ClusterView {
   std::vector<objects::JobView> jobs;
-  std::map<std::string, Progress> progress;  ///< of jobs whose trainers have answered, by uid
+  std::map<std::string, Progress> progress;  ///< of jobs that train, by uid
   std::vector<plan::ObservedPod> pods;       ///< of the job, with `details`
   bool details = false;                      ///< `jobs` has one job; show its pods and conditions
   api::WallTime now{};

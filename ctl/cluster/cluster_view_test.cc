@@ -134,6 +134,19 @@ swarmjob_trainer_remaining_seconds 60)");
   EXPECT_EQ(progress.seconds_left, 60);
 }
 
+TEST(ProgressTest, AStatusTellsThemToWhoMayNotAskTheTrainer) {
+  api::SwarmJobStatus status;
+  EXPECT_FALSE(ProgressOf(status).has_value());
+  status.progress = {.loss = 2.345, .tokensPerSecond = 51200, .secondsLeft = 60};
+  EXPECT_EQ(ProgressOf(status)->loss, 2.345);
+  EXPECT_EQ(ProgressOf(status)->tokens_per_second, 51200);
+  EXPECT_EQ(ProgressOf(status)->seconds_left, 60);
+  // As after a loss of machines, while the job is not Ready.
+  status.progress = {.loss = 2.345};
+  EXPECT_TRUE(std::isnan(ProgressOf(status)->tokens_per_second));
+  EXPECT_TRUE(std::isnan(ProgressOf(status)->seconds_left));
+}
+
 TEST(ProgressTest, WhatIsNotThereYetIsNotKnown) {
   const Progress progress = ReadProgress("swarmjob_trainer_loss Nan\n\nnonsense\n");
   EXPECT_TRUE(std::isnan(progress.loss));

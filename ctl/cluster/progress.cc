@@ -30,4 +30,16 @@ Progress ReadProgress(std::string_view metrics) {
   return progress;
 }
 
+std::optional<Progress> ProgressOf(const api::SwarmJobStatus& status) {
+  const api::ProgressStatus& said = status.progress;
+  if (!said.loss && said.tokensPerSecond == 0) return std::nullopt;
+  Progress progress;
+  if (said.loss) progress.loss = *said.loss;
+  if (said.tokensPerSecond > 0) {
+    progress.tokens_per_second = static_cast<double>(said.tokensPerSecond);
+  }
+  if (said.secondsLeft) progress.seconds_left = static_cast<double>(*said.secondsLeft);
+  return progress;
+}
+
 }  // namespace swarm::ctl

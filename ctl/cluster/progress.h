@@ -1,8 +1,11 @@
-// How the training of a job goes, as its trainer serves it at /metrics. Pure.
+// How the training of a job goes, as its trainer serves it at /metrics, or its status says. Pure.
 #pragma once
 
 #include <limits>
+#include <optional>
 #include <string_view>
+
+#include "api/status.h"
 
 namespace swarm::ctl {
 
@@ -15,5 +18,8 @@ struct Progress {
 
 /// Reads the text format of Prometheus; lines that it does not need may be anything.
 Progress ReadProgress(std::string_view metrics);
+
+/// As the operator wrote it a minute ago or less. None: it has not heard of any.
+std::optional<Progress> ProgressOf(const api::SwarmJobStatus& status);
 
 }  // namespace swarm::ctl
