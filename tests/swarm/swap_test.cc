@@ -116,5 +116,18 @@ INSTANTIATE_TEST_SUITE_P(Modes, SwapTest,
                          ::testing::Values(api::StepMode::kSync, api::StepMode::kDelayed),
                          [](const auto& info) { return std::string(NameOf(info.param)); });
 
+TEST(SwapLimitTest, WorkersThatShareAMachineShareItsMemory) {
+  api::SwarmJob job;
+  stage::FillInHostMemory(1 << 30, &job);
+  EXPECT_EQ(job.spec.pipeline.memory.host, 0u) << "the stage is not swapped";
+  job.spec.pipeline.residency = api::Residency::kSwap;
+  api::SwarmJob said = job;
+  stage::FillInHostMemory(1 << 30, &job);
+  EXPECT_EQ(job.spec.pipeline.memory.host, 1u << 29);
+  said.spec.pipeline.memory.host = 1 << 20;
+  stage::FillInHostMemory(1 << 30, &said);
+  EXPECT_EQ(said.spec.pipeline.memory.host, 1u << 20);
+}
+
 }  // namespace
 }  // namespace swarm::tests

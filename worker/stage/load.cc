@@ -22,10 +22,12 @@ namespace swarm::stage {
 
 namespace {
 
+std::uint64_t PartForSwap(std::uint64_t memory) { return memory / 2; }
+
 /// Of the host.
 std::uint64_t SwapMemory(const api::SwarmJob& job) {
   const std::uint64_t wanted = job.spec.pipeline.memory.host;
-  return wanted > 0 ? wanted : UsableMemory() / 2;
+  return wanted > 0 ? wanted : PartForSwap(UsableMemory());
 }
 
 /// Of the host, where segments are computed in it.
@@ -69,6 +71,12 @@ model::LocalOptions LocalOptionsOf(const api::SwarmJob& job) {
 }
 
 }  // namespace
+
+void FillInHostMemory(std::uint64_t memory, api::SwarmJob* job) {
+  if (job->spec.pipeline.residency != api::Residency::kSwap) return;
+  std::uint64_t& host = job->spec.pipeline.memory.host;
+  if (host == 0) host = PartForSwap(memory > 0 ? memory : UsableMemory());
+}
 
 MakeMemory MemoryForState(const api::SwarmJob& job) {
   if (job.spec.pipeline.residency != api::Residency::kSwap) return MakeHeapMemory;

@@ -24,6 +24,10 @@ using CreateStage =
 /// file's.
 MakeMemory MemoryForState(const api::SwarmJob& job);
 
+/// For a worker that may use so many bytes of its machine, because others share it (0: of all that
+/// the process may use): how much of them a swapped stage takes, where the job does not say it.
+void FillInHostMemory(std::uint64_t memory, api::SwarmJob* job);
+
 /// The options of stage `stage` of `stage_count` of the job.
 model::StageOptions OptionsOf(const api::SwarmJob& job, std::uint64_t stage,
                               std::uint64_t stage_count, int threads, const std::string& device);

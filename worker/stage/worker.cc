@@ -377,6 +377,7 @@ void Worker::HandleWelcome(const protocol::Welcome& welcome) {
   }
   term_ = welcome.term;
   job_ = *std::move(job);
+  FillInHostMemory(options_.memory, &*job_);
   BeginLoading(welcome);
 }
 

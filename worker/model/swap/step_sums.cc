@@ -110,11 +110,11 @@ std::function<Result<GradientSum>()> StepSums::BeginRead(Step step, std::uint64_
   };
 }
 
-const std::vector<TierSum>* StepSums::ShownAs(Step step, std::span<const Bytes> sums) const {
-  const auto found = steps_.find(step);
-  if (found == steps_.end()) return nullptr;
-  const std::vector<TierSum>& groups = found->second.groups;
-  return std::ranges::equal(groups, sums, &TierSum::IsShownAs) ? &groups : nullptr;
+const std::vector<TierSum>* StepSums::ShownAs(std::span<const Bytes> sums) const {
+  for (const auto& [step, of_step] : steps_) {
+    if (std::ranges::equal(of_step.groups, sums, &TierSum::IsShownAs)) return &of_step.groups;
+  }
+  return nullptr;
 }
 
 }  // namespace swarm::model

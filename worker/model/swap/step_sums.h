@@ -48,8 +48,9 @@ class StepSums {
   /// Shows a group's sum to others: the result reads it, on any thread. Zeros if nothing was added.
   std::function<Result<GradientSum>()> BeginRead(Step step, std::uint64_t group,
                                                  std::span<const int> exponents);
-  /// The sums of the step, if `sums` are what BeginRead has shown of them. Null: others.
-  const std::vector<TierSum>* ShownAs(Step step, std::span<const Bytes> sums) const;
+  /// The step's sums of which BeginRead has shown these. Null: they are others. A step that is
+  /// applied need not have the name under which its tasks were added.
+  const std::vector<TierSum>* ShownAs(std::span<const Bytes> sums) const;
   void Erase(Step step) { steps_.erase(step); }
   void Clear() { steps_.clear(); }
 

@@ -727,7 +727,7 @@ Status SwapStage::Apply(std::span<const Bytes> sums, double clip, double learnin
 
 Status SwapStage::Update(std::span<const Bytes> sums, double clip, double learning_rate) {
   const Step step(version_.value);
-  const std::vector<TierSum>* const own = sums_.ShownAs(step, sums);
+  const std::vector<TierSum>* const own = sums_.ShownAs(sums);
   // Of a segment that is updated, or comes, or leaves, with its sums.
   const std::uint64_t each =
       plan_.largest * (SegmentBytes(options_.precision) + ElementBytes(options_.accumulation));

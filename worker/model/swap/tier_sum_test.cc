@@ -8,6 +8,7 @@
 #include <random>
 
 #include "worker/checkpoint/pieces.h"
+#include "worker/model/swap/step_sums.h"
 #include "worker/optim/fixed_point.h"
 #include "worker/optim/norm.h"
 
@@ -205,6 +206,27 @@ TEST_F(TierSumTest, AGroupHasOnlyItsOwnParameters) {
   ASSERT_TRUE(sum.ok());
   EXPECT_EQ(sum->bytes(), 5 * sizeof(float));
   EXPECT_EQ(NumbersOf<float>(sum->Show()->elements), std::vector<float>(5));
+}
+
+TEST_F(TierSumTest, AStepsSumsAreKnownByWhatWasShownOfThem) {
+  Layout layout;
+  layout.slots = Slots();
+  layout.groups.resize(2);
+  StepSums sums(layout, api::Accumulation::kFloat, space_);
+  const auto show = [&](Step step) {
+    std::vector<Bytes> shown;
+    for (std::uint64_t group = 0; group < 2; ++group) {
+      shown.push_back(sums.BeginRead(step, group, {})()->elements);
+    }
+    return shown;
+  };
+  const std::vector<Bytes> one = show(Step(5)), other = show(Step(9));
+  EXPECT_NE(sums.ShownAs(one), nullptr);
+  EXPECT_NE(sums.ShownAs(other), sums.ShownAs(one));
+  EXPECT_EQ(sums.ShownAs(std::vector<Bytes>{one[0], other[1]}), nullptr);
+  sums.Erase(Step(5));
+  EXPECT_EQ(sums.ShownAs(one), nullptr);
+  EXPECT_NE(sums.ShownAs(other), nullptr);
 }
 
 }  // namespace
