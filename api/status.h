@@ -110,7 +110,8 @@ struct TrainerStatus {
   /// pod and reserves the next term, so the ends of all earlier terms are counted.
   std::uint64_t term = 0;
   std::string podName;
-  std::uint64_t generation = 0;  ///< of the manifest that its pod was made of; 0: not known
+  /// Of the manifest that its pod was made of, or that it will read; 0: not known.
+  std::uint64_t generation = 0;
   bool operator==(const TrainerStatus&) const = default;
 };
 

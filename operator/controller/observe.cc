@@ -20,6 +20,7 @@ plan::ObservedJob ObserveJob(const objects::JobView& view, const JobMemory& memo
   observed.deleted = view.deleting;
   observed.status = view.status;
   observed.choice = view.choice;
+  observed.trainer_part = view.trainer_part;
   observed.replicas_open = view.replicas_open;
   for (const api::FieldError& error : view.errors) observed.refused.push_back(ToString(error));
   if (observed.refused.empty() && memory.judged_generation == view.generation) {

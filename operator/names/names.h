@@ -39,6 +39,8 @@ inline constexpr const char* kDeviceAnnotation = "swarmjob.dev/device";
 /// An annotation of each object that the operator applies: a hash of the object as the operator
 /// wanted it.
 inline constexpr const char* kAppliedAnnotation = "swarmjob.dev/applied";
+/// An annotation of a trainer's pod: a hash of the part of the manifest that it was made of.
+inline constexpr const char* kMadeOfAnnotation = "swarmjob.dev/made-of";
 /// An annotation of a job. When its text changes, new pods of the job run the operator's image of
 /// today.
 inline constexpr const char* kUpdateImageAnnotation = "swarmjob.dev/update-image";

@@ -298,10 +298,28 @@ TEST(BuildTest, TheTrainerKeepsOffSpotNodesAndAsksNotToBeMoved) {
         "kubernetes.azure.com/scalesetpriority", "swarmjob.dev/spot"}) {
     EXPECT_THAT(term["matchExpressions"].dump(), HasSubstr(label));
   }
-  EXPECT_EQ(pod["metadata"]["annotations"], json::parse(R"({
+  json annotations = pod["metadata"]["annotations"];
+  annotations.erase(names::kMadeOfAnnotation);
+  EXPECT_EQ(annotations, json::parse(R"({
       "karpenter.sh/do-not-disrupt": "true",
       "cluster-autoscaler.kubernetes.io/safe-to-evict": "false"})"));
   EXPECT_FALSE(WorkerPod(JobWith("{}"))["spec"].contains("affinity"));
+}
+
+TEST(BuildTest, ATrainersPodSaysOfWhichPartOfTheManifestItWasMade) {
+  const auto made_of = [](const std::string& spec) {
+    const json pod = TrainerPod(JobWith(spec));
+    return pod["metadata"]["annotations"].value(names::kMadeOfAnnotation, "");
+  };
+  const std::string plain = made_of("{}");
+  EXPECT_EQ(plain.size(), 32u);
+  const std::string priced =
+      R"("workers": {"pools": [{"name": "a", "machine": {"teraflops": 1, "dollarsPerHour": 1}}]})";
+  EXPECT_EQ(made_of("{" + priced + R"(, "budget": {"dollars": 7}})"), made_of("{" + priced + "}"))
+      << "it changes while a job runs";
+  EXPECT_EQ(made_of(R"({"workers": {"replicas": 7}})"), made_of(R"({"workers": {"replicas": 8}})"));
+  EXPECT_NE(made_of(R"({"trainer": {"allowSpot": true}})"), plain);
+  EXPECT_NE(made_of(R"({"workers": {"minReplicas": 3}})"), plain) << "its flags have it";
 }
 
 TEST(BuildTest, ATrainerThatMayRunOnSpotNodesToleratesTheirTaints) {

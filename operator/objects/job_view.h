@@ -38,6 +38,7 @@ struct JobView {
   /// what it is to choose, and until then the job has the defaults.
   std::optional<api::PlanChoice> choice;
   std::optional<planner::Open> open;
+  std::string trainer_part;    ///< a hash of what of the manifest a trainer's pod is made of
   bool replicas_open = false;  ///< the manifest leaves the number of workers open; `job` has one
   /// All errors of the manifest.
   std::vector<api::FieldError> errors;

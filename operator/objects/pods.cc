@@ -500,6 +500,7 @@ Result<json> BuildTrainerPod(const JobView& view, std::uint64_t term,
   RETURN_IF_ERROR(SelectPlatform(of_job, path, &pod));
   json required = RequiredPod(view, role);
   required["metadata"]["labels"][names::kTermLabel] = std::to_string(term);
+  required["metadata"]["annotations"][names::kMadeOfAnnotation] = view.trainer_part;
   required["spec"]["volumes"].push_back(
       {{"name", "job"}, {"configMap", {{"name", names::ConfigMapName(job)}}}});
   json& container = MainContainer(required);

@@ -4,11 +4,13 @@
 #include <initializer_list>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "api/manifest.h"
 #include "api/parse.h"
 #include "api/status_json.h"
 #include "api/validate.h"
+#include "base/hash.h"
 #include "operator/names/names.h"
 #include "operator/objects/build.h"
 #include "operator/objects/outpost.h"
@@ -155,6 +157,18 @@ json ManifestOf(const json& object) {
   return manifest;
 }
 
+// Of what a trainer's pod and the configuration that it reads are made: all but what changes while
+// a job runs.
+std::string TrainerPartOf(json spec) {
+  if (!spec.is_object()) return "";
+  spec.erase("budget");
+  if (const auto workers = spec.find("workers"); workers != spec.end() && workers->is_object()) {
+    workers->erase("replicas");
+  }
+  const std::string text = spec.dump(-1, ' ', false, json::error_handler_t::replace);
+  return ComputeDigest(std::as_bytes(std::span(text))).Hex();
+}
+
 void ReadManifest(const json& manifest, JobView* view) {
   api::Checked<api::SwarmJob> job = api::FromJson(manifest);
   if (!job.ok()) {
@@ -202,6 +216,7 @@ Result<JobView> ReadJob(const json& object) {
     return view;
   }
   view.replicas_open = Count(At(object, {"spec", "workers", "replicas"})) == 0;
+  view.trainer_part = TrainerPartOf(At(object, {"spec"}));
   json manifest = ManifestOf(object);
   const bool is_auto = api::TakeAutoStages(&manifest);
   ReadManifest(manifest, &view);
@@ -251,6 +266,7 @@ std::optional<plan::ObservedPod> ReadPod(const json& object) {
     pod.deleted = Time(deleted).value_or(pod.created);
   }
   pod.cluster = ClusterOf(object);
+  pod.made_of = Text(At(metadata, {"annotations", names::kMadeOfAnnotation}));
   pod.shares_identities = SharesIdentities(object);
   pod.proves_itself = Text(At(metadata, {"labels", names::kIdentityLabel})) == names::kByProof;
   pod.gated = !List(At(object, {"spec", "schedulingGates"})).empty();

@@ -32,6 +32,7 @@ const json kPodShape = [] {
         names::kTermLabel, names::kWorkersLabel, names::kJobUidLabel, names::kIdentityLabel}) {
     shape["metadata"]["labels"][label] = 0;
   }
+  shape["metadata"]["annotations"][names::kMadeOfAnnotation] = 0;
   return shape;
 }();
 const json kNodeShape = [] {

@@ -202,7 +202,9 @@ std::map<std::string, std::uint64_t> AskedPods(
   const auto targets = Spread(std::max(spec.workers.replicas, spec.pipeline.stages), pools);
   Pods asked;
   for (std::size_t i = 0; i < pools.size(); ++i) {
-    if (targets[i].pods > 0) asked[pools[i].spec->name] = targets[i].pods;
+    if (targets[i].pods > 0 && pools[i].spec->cluster.empty()) {
+      asked[pools[i].spec->name] = targets[i].pods;
+    }
   }
   return asked;
 }

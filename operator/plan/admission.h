@@ -28,12 +28,13 @@ void DecideElsewhere(Draft* draft);
 /// Tells the queue that the job trains, or that it has finished. Needs the draft's conditions.
 void ReportToQueue(Draft* draft);
 
-/// The worker pods by pool that a job asks its queue for. Pools without any are left out.
+/// The worker pods by pool that a job asks its queue for. Pools without any are left out, and those
+/// in other clusters, of whose machines the queue knows nothing.
 std::map<std::string, std::uint64_t> AskedPods(
     const api::Spec& spec, const std::map<std::string, std::uint64_t>& pod_sizes);
 
-/// The worker pods by pool that the job may have; none: it has no queue, or the operator cannot see
-/// what it admitted.
+/// The worker pods by pool of its own cluster that the job may have; none: it has no queue, or the
+/// operator cannot see what it admitted.
 std::optional<std::map<std::string, std::uint64_t>> AdmittedPods(const Observed& observed);
 
 }  // namespace swarm::plan

@@ -272,5 +272,18 @@ TEST_F(AdmissionTest, PoolsAreAskedForInTheirOrderUpToTheirLimits) {
               UnorderedElementsAre(Pair("good", 5u), Pair("cheap", 2u)));
 }
 
+TEST_F(AdmissionTest, AQueueGivesNoQuotaForMachinesOfOtherClusters) {
+  cluster.spec().workers.pools.push_back({.name = "abroad", .cluster = "west"});
+  cluster.spec().workers.pools[0].maxReplicas = 3;
+  cluster.clusters["west"] = {.reachable = true, .since = cluster.now};
+  cluster.free_slots["abroad"] = 10;
+  cluster.Live(30);
+  EXPECT_THAT(workload().pods, UnorderedElementsAre(Pair("spot", 3u)));
+  Admit();
+  cluster.Live(60);
+  EXPECT_THAT(cluster.In("spot"), SizeIs(3));
+  EXPECT_THAT(cluster.In("abroad"), SizeIs(1));
+}
+
 }  // namespace
 }  // namespace swarm::plan

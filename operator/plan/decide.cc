@@ -38,11 +38,14 @@ bool IsStale(const Observed& observed) {
 void RememberRuns(Draft* draft) {
   api::HasRunStatus& has_run = draft->status().hasRun;
   const protocol::JobStatus* view = FreshView(draft->seen, kViewSeconds);
-  has_run.trainer |= view != nullptr && (view->state == protocol::JobState::kTraining ||
-                                         view->state == protocol::JobState::kFinishing);
-  has_run.workers |= std::ranges::any_of(draft->seen.pods, [](const ObservedPod& pod) {
+  const bool serves = std::ranges::any_of(draft->seen.pods, [](const ObservedPod& pod) {
     return pod.role == PodRole::kWorker && pod.ready;
   });
+  has_run.workers |= serves;
+  // Workers become ready by a trainer's word, also where the operator cannot reach it.
+  has_run.trainer |= view == nullptr ? serves
+                                     : view->state == protocol::JobState::kTraining ||
+                                           view->state == protocol::JobState::kFinishing;
 }
 
 /// Chooses the image of new pods when the job begins, is resumed, or its annotation asks for that.

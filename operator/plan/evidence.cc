@@ -23,7 +23,9 @@ Evidence::Evidence(const Observed& observed) : seen_(observed) {
 }
 
 void Evidence::LookAtTrainer(const protocol::JobStatus& status) {
+  const auto& job = seen_.job.job;
   for (const protocol::StageStatus& stage : status.stages) {
+    if (job && stage.stage.value >= job->spec.pipeline.stages) continue;
     for (const protocol::StageStatus::Worker& worker : stage.workers) {
       listed_[worker.id.value].push_back({stage.stage.value, &worker});
     }

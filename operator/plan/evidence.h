@@ -29,7 +29,8 @@ class Evidence {
 
   const Observed& seen() const { return seen_; }
 
-  // What the trainer says, however old it is (FreshView tells whether it still counts).
+  // What the trainer says, however old it is (FreshView tells whether it still counts). It is a
+  // tenant's program: stages that the job does not have are left out.
 
   /// The workers of the pod, by stage. Empty: the trainer lists none of them.
   std::vector<ListedWorker> WorkersOf(const ObservedPod& pod) const;

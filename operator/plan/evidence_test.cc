@@ -65,11 +65,17 @@ TEST(EvidenceTest, ItSaysWhatASearchThroughEverythingWouldFind) {
     Observed seen{.now = kBegin + seconds(10)};
     for (std::uint64_t i = 0; i < 6; ++i) seen.pods.push_back(RandomPod(i, dice));
     seen.trainer = TrainerView{RandomWords(seen.pods, dice), seen.now};
+    std::uint64_t stages = 3;
+    if (dice.Below(2) == 0) {
+      stages = 2;  // which a trainer may not know, or not want to
+      seen.job.job.emplace().spec.pipeline.stages = stages;
+    }
     const protocol::JobStatus& words = seen.trainer->status;
     const Evidence evidence(seen);
     for (const ObservedPod& pod : seen.pods) {
       std::vector<const protocol::StageStatus::Worker*> listed, told;
       for (const protocol::StageStatus& stage : words.stages) {
+        if (stage.stage.value >= stages) continue;
         for (const auto& worker : stage.workers) {
           if (IsIn(pod, worker.id)) listed.push_back(&worker);
         }

@@ -74,6 +74,9 @@ TEST(TrainerTest, ANewTermIsAboveEveryOneThatTheWorkersHaveHeardOf) {
   cluster.LoseNodeOf("job-trainer-1");
   seen.nodes = cluster.nodes;
   EXPECT_EQ(Decide(seen).status.trainer.term, 8u);
+  // No JSON number holds the next one.
+  seen.trainer->status.term = protocol::Term(~std::uint64_t{0});
+  EXPECT_EQ(Decide(seen).status.trainer.term, 2u);
 }
 
 TEST(TrainerTest, TheConfigIsWrittenAnewForEachTerm) {
@@ -194,6 +197,7 @@ TEST(TrainerTest, AChangedManifestReplacesATrainerThatFitsNowhere) {
   EXPECT_EQ(cluster.status().trainer.term, 1u) << "the same pod would fit no better";
   cluster.spec().trainer.allowSpot = true;
   cluster.job.generation = 2;
+  cluster.job.trainer_part = "allows spot nodes";
   cluster.trainer_fits_nowhere.clear();
   cluster.Act(cluster.leader);
   EXPECT_EQ(cluster.status().trainer.term, 2u);
@@ -202,6 +206,25 @@ TEST(TrainerTest, AChangedManifestReplacesATrainerThatFitsNowhere) {
   EXPECT_FALSE(cluster.pods.contains("job-trainer-1"));
   EXPECT_EQ(cluster.status().state, api::JobState::kRunning);
   EXPECT_EQ(cluster.status().failures + cluster.status().unexplained, 0u);
+}
+
+TEST(TrainerTest, AChangeOfOtherPartsOfTheManifestLeavesATrainerThatFitsNowhere) {
+  FakeCluster cluster;
+  cluster.trainer_fits_nowhere = kNoNodeFits;
+  cluster.Live(1200);
+  EXPECT_THAT(cluster.Workers(), IsEmpty());
+  cluster.done.clear();
+  cluster.spec().workers.replicas = 6;
+  cluster.job.generation = 2;
+  cluster.Live(600);
+  EXPECT_EQ(cluster.status().trainer.term, 1u);
+  EXPECT_THAT(cluster.Workers(), IsEmpty()) << "they are still not held for it";
+  EXPECT_EQ(std::ranges::count(cluster.done, "apply"), 1)
+      << "it reads the manifest of today, once it has a node";
+  cluster.trainer_fits_nowhere.clear();
+  cluster.Live(120);
+  EXPECT_EQ(cluster.status().state, api::JobState::kRunning);
+  EXPECT_THAT(cluster.Workers(), SizeIs(6));
 }
 
 TEST(TrainerTest, AChangedManifestLeavesATrainerThatHasANode) {
@@ -233,6 +256,19 @@ TEST(TrainerTest, ATrainerIsReplacedThoughTheRegistryIsAwayForHours) {
   cluster.Live(60);
   EXPECT_EQ(cluster.status().state, api::JobState::kRunning);
   EXPECT_THAT(cluster.violations, IsEmpty());
+}
+
+TEST(TrainerTest, ATrainerThatOnlyWorkersHearHasRunToo) {
+  FakeCluster cluster;
+  cluster.trainer_speaks = false;
+  cluster.Live(60);
+  EXPECT_TRUE(cluster.status().hasRun.trainer);
+  cluster.registry_answers = "denied: the token service does not answer";
+  cluster.LoseNodeOf("job-trainer-1");
+  cluster.Act(cluster.leader);
+  cluster.pods.erase("job-trainer-1");
+  cluster.Live(300);
+  EXPECT_FALSE(api::IsTrue(cluster.status(), api::ConditionType::kFailed));
 }
 
 TEST(TrainerTest, AnOperatorThatBeginsAnewKnowsThatTheJobHasRun) {

@@ -48,6 +48,8 @@ TEST_F(NodesTest, ANodeThatEndsEveryWorkerIsAvoidedAfterTheThirdAndTheJobIsWhole
   EXPECT_TRUE(cluster.status().nodes[0].avoided);
   EXPECT_EQ(cluster.status().failures, 3u);
   EXPECT_EQ(Told(), 1u);
+  EXPECT_THAT(cluster.ConditionOf(api::ConditionType::kCapacityAvailable).message,
+              HasSubstr("; new pods avoid node hole (3 failures)"));
   EXPECT_EQ(cluster.status().readyReplicas, 4u);
   EXPECT_EQ(cluster.status().state, api::JobState::kRunning);
 }
@@ -151,6 +153,18 @@ TEST_F(NodesTest, ANodeThatTakesEveryPodAlthoughItIsAvoidedIsNotFedWithoutPause)
   EXPECT_EQ(cluster.status().state, api::JobState::kRunning);
   EXPECT_GE(Find("bad")->failures, 5u);
   EXPECT_LE(Find("bad")->failures, 20u) << "1, 2, 4 ... 60 seconds apart";
+}
+
+TEST_F(NodesTest, WhatWorkersDoOnABadNodeKeepsNoTrainerWaiting) {
+  FailOn("bad", "job-w3");
+  cluster.status().nodes = {{.name = "bad",
+                             .hostname = "bad",
+                             .failures = 9,
+                             .lastFailureTime = cluster.now,
+                             .avoided = true}};
+  cluster.LoseNodeOf("job-trainer-1");
+  cluster.Act(cluster.leader);
+  EXPECT_EQ(cluster.status().trainer.term, 2u) << "it has waited on no bad node";
 }
 
 TEST_F(NodesTest, AnHourAfterItsLastFailureANodeIsTriedAgain) {

@@ -30,6 +30,7 @@ struct ObservedJob {
   std::optional<api::SwarmJob> job;  ///< none: the job cannot be run
   std::vector<std::string> refused;  ///< why not, one sentence each; empty if and only if `job`
   std::optional<api::PlanChoice> choice;  ///< what the planner chose of it; `job` has it in it
+  std::string trainer_part;    ///< a hash of what of the manifest a trainer's pod is made of
   bool replicas_open = false;  ///< the manifest leaves the number of workers open; `job` has one
   api::SwarmJobStatus status;  ///< the observed one; of a new job a default one
 };
@@ -58,6 +59,7 @@ struct ObservedPod {
   std::uint64_t number = 0;   ///< a worker's ordinal, a trainer's term
   std::string pool;           ///< of a worker
   std::string cluster;        ///< empty: the job's own
+  std::string made_of;        ///< of a trainer: ObservedJob::trainer_part then; empty: not known
   std::uint64_t workers = 1;  ///< that it has, if it is no trainer's
   WallTime created{};
   /// Mounts the Secret that pods of earlier operators share, instead of one of its own.

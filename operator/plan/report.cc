@@ -70,6 +70,7 @@ void CountStages(const protocol::JobStatus& view, Draft* draft) {
   std::vector<api::StageStatus>& stages = draft->status().stages;
   stages.clear();
   for (const protocol::StageStatus& stage : view.stages) {
+    if (stage.stage.value >= draft->job.spec.pipeline.stages) continue;
     const auto ready = std::count_if(stage.workers.begin(), stage.workers.end(),
                                      [](const auto& w) { return Serves(w.state); });
     stages.push_back({stage.stage.value, static_cast<std::uint64_t>(ready)});

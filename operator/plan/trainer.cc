@@ -30,12 +30,18 @@ void Create(std::uint64_t term, Draft* draft) {
   draft->plan.actions.push_back(CreateTrainer{term, FirstLayout(draft->job)});
 }
 
+/// Terms that JSON keeps exactly. No job gets so far; a trainer that claims more is not believed.
+constexpr std::uint64_t kTermMax = std::uint64_t{1} << 53;
+
 /// Reserves the next term: above the one in the status and above every one that a trainer reported.
 void BeginTerm(Draft* draft) {
   if (draft->finished()) return;
   api::TrainerStatus& trainer = draft->status().trainer;
   std::uint64_t term = trainer.term;
-  if (draft->seen.trainer) term = std::max(term, draft->seen.trainer->status.term.value);
+  if (draft->seen.trainer) {
+    const std::uint64_t reported = draft->seen.trainer->status.term.value;
+    if (reported < kTermMax) term = std::max(term, reported);
+  }
   trainer = {.term = term + 1, .podName = "", .generation = draft->seen.job.generation};
   if (!draft->status().startTime) draft->status().startTime = draft->now();
   Create(trainer.term, draft);
@@ -74,10 +80,21 @@ void OnEnd(const ObservedPod& pod, const Judgement& end, Draft* draft) {
   BeginTerm(draft);
 }
 
-/// Whether no node fits the pod, and one may fit a pod of the manifest as it is now. A pod's
-/// affinity, tolerations and requests cannot be changed.
-bool IsOutdated(const ObservedPod& pod, const Draft& draft) {
-  return IsUnschedulable(pod) && draft.plan.status.trainer.generation != draft.seen.job.generation;
+/// Sees to a trainer that no node fits while its manifest changes. A pod's affinity, tolerations
+/// and requests cannot be changed, so the next trainer follows the manifest if that has another
+/// part of a trainer. Else the pod waits on, and reads the manifest of today once it has a node.
+void FollowManifest(const ObservedPod& pod, Draft* draft) {
+  api::TrainerStatus& trainer = draft->status().trainer;
+  const ObservedJob& job = draft->seen.job;
+  if (!IsUnschedulable(pod) || trainer.generation == job.generation) return;
+  if (pod.made_of == job.trainer_part) {
+    trainer.generation = job.generation;
+    draft->plan.actions.push_back(ApplyChild{Child::kConfig});
+  } else if (MayCreate(draft)) {
+    draft->Tell(api::Reason::kTrainerReplaced,
+                "no node fits " + pod.name + "; the next trainer follows the changed manifest");
+    BeginTerm(draft);
+  }
 }
 
 }  // namespace
@@ -101,11 +118,7 @@ void DecideTrainer(Draft* draft) {
   if (judgement.look_again) draft->LookAgain(*judgement.look_again);
   if (judgement.health == Health::kDone) return draft->Succeed();
   if (judgement.health == Health::kEnds) return OnEnd(*pod, judgement, draft);
-  if (IsOutdated(*pod, *draft) && MayCreate(draft)) {
-    draft->Tell(api::Reason::kTrainerReplaced,
-                "no node fits " + pod->name + "; the next trainer follows the changed manifest");
-    BeginTerm(draft);
-  }
+  FollowManifest(*pod, draft);
 }
 
 bool StopTrainer(Draft* draft) {

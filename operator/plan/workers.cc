@@ -153,6 +153,23 @@ std::uint64_t Stranded(const std::vector<PoolView>& pools, const std::vector<Poo
   return stranded;
 }
 
+/// "; new pods avoid node spot-b (3 failures) and 2 more"; empty: they avoid none.
+std::string AvoidedText(const api::SwarmJobStatus& status) {
+  const api::NodeStatus* worst = nullptr;
+  std::uint64_t avoided = 0;
+  for (const api::NodeStatus& node : status.nodes) {
+    if (!node.avoided) continue;
+    ++avoided;
+    if (worst == nullptr || node.failures > worst->failures) worst = &node;
+  }
+  if (worst == nullptr) return "";
+  std::string text = "; new pods avoid node " + worst->name + " (" +
+                     std::to_string(worst->failures) +
+                     (worst->failures == 1 ? " failure)" : " failures)");
+  if (avoided > 1) text += " and " + std::to_string(avoided - 1) + " more";
+  return text;
+}
+
 void SetCapacity(const std::vector<PoolView>& pools, const std::vector<PoolTarget>& targets,
                  Draft* draft) {
   if (const auto& refusal = draft->seen.refusal) {
@@ -163,10 +180,12 @@ void SetCapacity(const std::vector<PoolView>& pools, const std::vector<PoolTarge
     const ObservedPod* first = FirstThatWaits(draft->seen, /*unbound=*/true);
     draft->Set(ConditionType::kCapacityAvailable, ConditionStatus::kFalse, Reason::kNoCapacity,
                "workers wait for nodes, and no pool has capacity" +
-                   (first == nullptr ? "" : "; " + first->name + ": " + WordsOfWait(*first)));
+                   (first == nullptr ? "" : "; " + first->name + ": " + WordsOfWait(*first)) +
+                   AvoidedText(draft->status()));
   } else {
-    draft->Set(ConditionType::kCapacityAvailable, ConditionStatus::kTrue, Reason::kAvailable,
-               "no worker waits for a node longer than its pool allows");
+    draft->Set(
+        ConditionType::kCapacityAvailable, ConditionStatus::kTrue, Reason::kAvailable,
+        "no worker waits for a node longer than its pool allows" + AvoidedText(draft->status()));
   }
 }
 

@@ -222,6 +222,25 @@ TEST(WorkersTest, ScalingUpAddsAndScalingDownDrainsThroughTheTrainer) {
   EXPECT_EQ(cluster.status().state, api::JobState::kRunning);
 }
 
+TEST(WorkersTest, ATrainerThatNamesStagesThatThereAreNotIsNotBelieved) {
+  FakeCluster cluster(4);
+  cluster.Live(60);
+  for (const std::uint64_t stage : {std::uint64_t{2}, std::uint64_t{1'000'000'000'000}}) {
+    Observed seen = cluster.Observe(cluster.leader);
+    ASSERT_FALSE(seen.trainer->status.stages.empty());
+    for (protocol::StageStatus& each : seen.trainer->status.stages) {
+      each.stage = protocol::StageIndex(stage);
+    }
+    seen.job.job->spec.workers.replicas = 2;
+    const Plan plan = Decide(seen);
+    EXPECT_THAT(plan.status.stages, IsEmpty()) << "a status has the stages of the job";
+    for (const Action& action : plan.actions) {
+      const auto* direct = std::get_if<DirectTrainer>(&action);
+      EXPECT_TRUE(direct == nullptr || (direct->drain.empty() && direct->moves.empty()));
+    }
+  }
+}
+
 TEST(WorkersTest, ScalingDownTakesThoseThatWaitFirst) {
   FakeCluster cluster(4);
   cluster.free_slots["spot"] = 3;

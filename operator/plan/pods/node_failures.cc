@@ -16,12 +16,6 @@ std::string HostnameOf(const Observed& observed, const std::string& node) {
                                                                          : found->second.hostname;
 }
 
-bool IsAvoided(const api::SwarmJobStatus& status, const std::string& node) {
-  return std::ranges::any_of(status.nodes, [&node](const api::NodeStatus& each) {
-    return each.name == node && each.avoided;
-  });
-}
-
 api::NodeStatus& FindOrAdd(const std::string& name, Draft* draft) {
   std::vector<api::NodeStatus>& nodes = draft->status().nodes;
   const auto found = std::ranges::find(nodes, name, &api::NodeStatus::name);
@@ -34,6 +28,12 @@ api::NodeStatus& FindOrAdd(const std::string& name, Draft* draft) {
 }
 
 }  // namespace
+
+bool IsAvoided(const api::SwarmJobStatus& status, const std::string& node) {
+  return std::ranges::any_of(status.nodes, [&node](const api::NodeStatus& each) {
+    return each.name == node && each.avoided;
+  });
+}
 
 void CountForNode(const std::string& pod, const Judgement& end, Draft* draft) {
   if (end.node.empty()) return;

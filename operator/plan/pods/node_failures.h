@@ -8,6 +8,9 @@
 
 namespace swarm::plan {
 
+/// Whether new pods of the job avoid the node.
+bool IsAvoided(const api::SwarmJobStatus& status, const std::string& node);
+
 /// Counts the end for its node, if the node may be to blame. A node is avoided from its third
 /// failure on, or from the first if no container can start there: new pods prefer other nodes.
 /// An event tells it.

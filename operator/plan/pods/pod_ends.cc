@@ -96,9 +96,17 @@ std::optional<WallTime> HeldBackUntil(const Evidence& evidence, PodRole role,
     return observed.now - time >= Window(observed.job.job->spec);
   });
   if (failures.size() > 1) hold(failures.back(), failures.size() - 1);
-  // Where only an avoided node has room, its failures are not charged, and come as slowly.
+  // Where only an avoided node has room, its failures are not charged, and come as slowly. What
+  // workers do on it does not keep the trainer waiting.
+  const auto has_trainer = [&](const api::NodeStatus& node) {
+    return std::ranges::any_of(observed.pods, [&](const ObservedPod& pod) {
+      return pod.role == PodRole::kTrainer && pod.number == status.trainer.term &&
+             pod.node == node.name;
+    });
+  };
   for (const api::NodeStatus& node : status.nodes) {
-    if (node.avoided) hold(node.lastFailureTime, node.failures);
+    if (!node.avoided || (role == PodRole::kTrainer && !has_trainer(node))) continue;
+    hold(node.lastFailureTime, node.failures);
   }
 
   const bool trains = observed.trainer &&

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "base/exit.h"
+#include "operator/plan/pods/node_failures.h"
 #include "operator/plan/pods/nodes.h"
 #include "operator/plan/pods/pod_wait.h"
 #include "operator/plan/pods/preemption.h"
@@ -89,7 +90,8 @@ bool HasRun(const Observed& observed, PodRole role) {
 
 /// Judges a pod whose image cannot be pulled. A job that has never had the image fails: it is named
 /// wrongly. A job that has had it suffers from its registry or a node, so the pod is replaced. Then
-/// one pod fails after the other, however many wait: an outage must not use up failurePolicy.
+/// one pod fails after the other, however many wait: an outage must not use up failurePolicy. On a
+/// node that is avoided already, while others work, none waits for the others.
 Judgement JudgePull(const Evidence& evidence, const ObservedPod& pod) {
   constexpr std::array<std::string_view, 7> kRefusals = {
       "not found",    "manifest unknown", "does not exist",   "denied",
@@ -109,11 +111,13 @@ Judgement JudgePull(const Evidence& evidence, const ObservedPod& pod) {
   } else if (refused && !had) {
     patience = kImagePatience;
   }
+  const bool at_fault = IsAvoided(observed.job.status, pod.node) && evidence.RunsElsewhere(pod);
+  if (at_fault) patience = kImagePatience;
   WallTime due = BoundAt(pod) + patience;
-  if (had) {
+  if (had && !at_fault) {
     if (!evidence.IsFirstInLine(pod)) return {};
     const std::vector<WallTime>& failures = observed.job.status.failureTimes;
-    if (!failures.empty()) due = std::max(due, failures.back() + patience);
+    if (!failures.empty()) due = std::max(due, failures.back() + kPullPatience);
   }
   if (observed.now < due) return {.look_again = due};
   Judgement judgement = Ends(Cause::kFailed, "its image cannot be pulled: " + pod.waiting_reason +

@@ -278,6 +278,29 @@ TEST(PodHealthTest, AnImageThatWasThereOnceMayBeAwayForTenMinutesBeforeItIsAFail
   observed.pods = {pod};
   observed.job.status.failureTimes.clear();
   EXPECT_EQ(JudgePod(observed, pod).cause, Cause::kFailed) << "no registry was asked";
+  observed.job.status.failureTimes = {kNow - seconds(100)};
+  EXPECT_EQ(JudgePod(observed, pod).look_again, kNow + seconds(500)) << "one in ten minutes";
+}
+
+TEST(PodHealthTest, PodsThatPullOnAnAvoidedNodeWaitForNoOtherIfOthersRun) {
+  ObservedPod pod = PullingPod("i/o timeout");
+  pod.scheduled = kNow - seconds(45);
+  ObservedPod first = pod;
+  first.name = "job-w2";
+  first.scheduled = kNow - seconds(50);
+  Observed observed = Around(pod);
+  observed.pods.push_back(first);
+  observed.job.status.hasRun.workers = true;
+  observed.job.status.nodes = {{.name = "a", .failures = 1, .avoided = true}};
+  EXPECT_EQ(JudgePod(observed, pod).health, Health::kLives) << "the registry may be away";
+  ObservedPod elsewhere = RunningPod();
+  elsewhere.name = "job-w1";
+  elsewhere.node = "b";
+  observed.pods.push_back(elsewhere);
+  EXPECT_EQ(JudgePod(observed, pod).cause, Cause::kFailed);
+  EXPECT_EQ(JudgePod(observed, first).cause, Cause::kFailed);
+  observed.job.status.nodes[0].avoided = false;
+  EXPECT_EQ(JudgePod(observed, pod).health, Health::kLives);
 }
 
 TEST(PodHealthTest, FailuresAndEarlyEndsNameTheirNodeAndOtherEndsDoNot) {

@@ -39,7 +39,7 @@ PoolScaler::PoolScaler(const std::vector<Worker>& workers, Draft* draft) : draft
                   .memory = {.name = spec.name},
                   .pod_workers = PodSize(draft->seen, spec.name),
                   .reachable = !draft->seen.unreachable_pools.contains(spec.name)};
-    if (const auto admitted = AdmittedPods(draft->seen)) {
+    if (const auto admitted = AdmittedPods(draft->seen); admitted && spec.cluster.empty()) {
       const auto found = admitted->find(spec.name);
       view.admitted = found == admitted->end() ? 0 : found->second;
     }

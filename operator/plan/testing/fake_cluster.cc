@@ -157,7 +157,8 @@ void FakeCluster::Do(const Action& action, Leader& by) {
     children.insert(apply->child);
     done.push_back("apply");
   } else if (const auto* trainer = std::get_if<CreateTrainer>(&action)) {
-    ObservedPod pod{.role = PodRole::kTrainer, .number = trainer->term};
+    ObservedPod pod{
+        .role = PodRole::kTrainer, .number = trainer->term, .made_of = job.trainer_part};
     pod.name = names::PodName(job.name, pod.role, pod.number);
     done.push_back("create " + pod.name);
     Create(std::move(pod), by);
