@@ -203,7 +203,8 @@ constexpr std::array<MetricDefinition, kMetricCount> kCatalogue{{
     {Metric::kOperatorWorkersReady, "swarmjob_operator_workers_ready", kGauge, kOperator, kJob,
      "Workers of the SwarmJob that train"},
     {Metric::kOperatorPoolPods, "swarmjob_operator_pool_pods", kGauge, kOperator, kJobPoolPhase,
-     "Workers' pods of the SwarmJob in a pool, by phase: Pending, Running or Terminating"},
+     "Workers' pods of the SwarmJob in a pool, by phase: Pending (without a node), Starting, Running or"
+     " Terminating"},
     {Metric::kOperatorPodsCreated, "swarmjob_operator_pods_created_total", kCounter, kOperator,
      kJobRole, "Pods that this process has created"},
     {Metric::kOperatorPodEnds, "swarmjob_operator_pod_ends_total", kCounter, kOperator,

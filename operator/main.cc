@@ -292,12 +292,14 @@ class Operator {
           });
         }
       }
-      if (!home || !controller_->synced()) continue;
+      if (!home || !controller_->usable()) continue;
       controller_->LookAtClusters();
+      gateway_.Look();
+      if (!controller_->synced())
+        continue;  // what belongs to no job that is known may be another's
       controller_->machines().Tend();
       const Status tended = home->Tend(controller_->JobUids());
       if (!tended.ok()) LOG_WARN("satellites that were revoked may stay: {}", tended.ToString());
-      gateway_.Look();
     } while (kube::SystemTiming().Sleep(kTellPeriod, stop));
     controller_->ProveAt(nullptr);  // before home ends
     controller_->UseGateways([this] { return OwnGateways(); });
@@ -360,7 +362,7 @@ class Operator {
                                                         {.metrics = [this] { return Samples(); }}));
     ASSIGN_OR_RETURN(health_, metrics::Exporter::Start(
                                   flags_.health_listen, {.readyz = [this] {
-                                    return !controller_ || controller_->synced()
+                                    return !controller_ || controller_->usable()
                                                ? Status()
                                                : Unavailable(
                                                      "the first lists of jobs, pods and nodes have"

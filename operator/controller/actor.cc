@@ -536,7 +536,9 @@ Status Actor::Create(const Acting& acting, Creating* creating) const {
   const kube::ObjectName name = kube::NameOf(pod);
   const std::string cluster = ClusterOf(acting, creating->attempt.pool);
   ASSIGN_OR_RETURN(kube::Client* const client, ClientOf(cluster));
-  const auto created = client->Create(kube::resources::Pods(), pod, {.metadata_only = true});
+  // Strict, because no dry run has judged the templates of pools in other clusters.
+  const auto created =
+      client->Create(kube::resources::Pods(), pod, {.metadata_only = true, .strict = true});
   if (created.status().code() == StatusCode::kAlreadyExists) {
     ASSIGN_OR_RETURN(const kube::Object there, client->Get(kube::resources::Pods(), name));
     // The next decision sees the pod, and looks after its certificate.

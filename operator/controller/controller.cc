@@ -15,7 +15,8 @@
 namespace swarm::controller {
 namespace {
 
-constexpr Duration kSyncLimit = std::chrono::seconds(60);
+/// When a job is looked at again of a namespace that cannot be read yet.
+constexpr Duration kUnread = std::chrono::seconds(5);
 /// A status of a trainer that is older says nothing of now.
 constexpr Duration kToldLimit = std::chrono::seconds(30);
 constexpr Duration kLastEventsLimit = std::chrono::seconds(2);
@@ -108,10 +109,8 @@ void Controller::Stop() {
 
 void Controller::Run(std::uint64_t term, std::stop_token stop) {
   pthread_setname_np(pthread_self(), "leader");
-  while (!informers_.WaitForSync(kSyncLimit, stop)) {
-    if (stop.stop_requested()) return;
-    LOG_WARN("still waiting for the first lists of jobs, pods and nodes");
-  }
+  if (!informers_.WaitUntilUsable(stop)) return;
+  if (!informers_.synced()) LOG_WARN("leaving alone the jobs of namespaces that cannot be read");
   Reconciler reconciler({client_,
                          {informers_.jobs(), informers_.pods(), informers_.nodes(), clusters_},
                          actor_,
@@ -187,6 +186,7 @@ jobs_page::JobsView Controller::Jobs() const {
 }
 
 void Controller::Look(Reconciler& reconciler, const std::string& key) {
+  if (!informers_.synced(kube::ParseObjectName(key).ns)) return queue_.AddAfter(key, kUnread);
   metrics_.ReconcileBegan();
   const Timepoint began = timing_.Now();
   Reconciled reconciled;

@@ -72,6 +72,8 @@ class Controller {
   void Stop();
 
   bool synced() const { return informers_.synced(); }
+  /// Whether it looks after jobs, or would if it led: as Informers.
+  bool usable() const { return informers_.usable(); }
   /// For /metrics.
   std::vector<MetricSample> Samples() const;
   /// For the page of all jobs, from the caches. Where this operator does not lead, no trainer tells

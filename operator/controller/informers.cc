@@ -16,6 +16,9 @@ namespace {
 using kube::Change;
 using nlohmann::json;
 
+/// How often it is asked whether what cannot be read is waited for.
+constexpr Duration kLook = std::chrono::milliseconds(500);
+
 /// Whether a decision could see the difference, as it cannot see the times of heartbeats.
 bool NodeDiffers(const Change& change) {
   return !change.before || !change.after ||
@@ -36,6 +39,9 @@ std::vector<kube::IndexKey> PodIndexes() { return {JobOf, NodeOf}; }
 Informers::Informers(kube::Client& client, const InformerOptions& options, Enqueue enqueue,
                      kube::Timing& timing)
     : enqueue_(std::move(enqueue)),
+      namespaces_(options.namespaces.empty() ? std::set<std::string>{""} : options.namespaces),
+      patience_(options.patience),
+      timing_(timing),
       jobs_(std::make_shared<kube::Store>()),
       pods_(std::make_shared<kube::Store>(PodIndexes())),
       nodes_(options.nodes ? std::make_shared<kube::Store>() : nullptr),
@@ -44,8 +50,6 @@ Informers::Informers(kube::Client& client, const InformerOptions& options, Enque
     reflectors_.push_back(
         std::make_unique<kube::Reflector>(client, std::move(what), std::move(on_change), timing));
   };
-  std::set<std::string> namespaces = options.namespaces;
-  if (namespaces.empty()) namespaces.insert("");
   const auto localized = [cluster = options.cluster](kube::TrimObject trim, auto localize) {
     if (cluster.empty()) return trim;
     return kube::TrimObject([=](json& object) {
@@ -53,7 +57,7 @@ Informers::Informers(kube::Client& client, const InformerOptions& options, Enque
       localize(cluster, &object);
     });
   };
-  for (const std::string& ns : namespaces) {
+  for (const std::string& ns : namespaces_) {
     if (options.cluster.empty()) {
       follow({.resource = kube::resources::SwarmJobs(), .ns = ns, .store = jobs_},
              [this](const Change& change) { enqueue_(change.name.ToString()); });
@@ -73,6 +77,7 @@ Informers::Informers(kube::Client& client, const InformerOptions& options, Enque
 }
 
 void Informers::Start() {
+  began_ = timing_.Now();
   for (const auto& each : reflectors_) each->Start();
 }
 
@@ -80,10 +85,29 @@ bool Informers::synced() const {
   return std::ranges::all_of(reflectors_, [](const auto& each) { return each->synced(); });
 }
 
-bool Informers::WaitForSync(Duration limit, std::stop_token stop) const {
-  const Timepoint end = Clock::now() + limit;
-  return std::ranges::all_of(
-      reflectors_, [&](const auto& each) { return each->WaitForSync(end - Clock::now(), stop); });
+bool Informers::synced(const std::string& ns) const {
+  return std::ranges::all_of(reflectors_, [&](const auto& each) {
+    return each->synced() || !(each->ns().empty() || each->ns() == ns);
+  });
+}
+
+bool Informers::usable() const {
+  if (synced()) return true;
+  return timing_.Now() - began_.load() >= patience_ &&
+         std::ranges::any_of(namespaces_, [this](const std::string& ns) { return synced(ns); });
+}
+
+bool Informers::WaitUntilUsable(std::stop_token stop) const {
+  while (!usable()) {
+    for (const auto& each : reflectors_) {
+      if (!each->synced()) {
+        (void)each->WaitForSync(kLook, stop);
+        break;
+      }
+    }
+    if (stop.stop_requested()) return false;
+  }
+  return true;
 }
 
 std::vector<Informers::Reading> Informers::Read() const {

@@ -2,6 +2,7 @@
 // it concerns are enqueued.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <set>
@@ -24,6 +25,8 @@ struct InformerOptions {
   /// Empty: the jobs' own cluster. Another one has no jobs, and what it has is localized
   /// (operator/objects/outpost.h).
   std::string cluster;
+  /// After that it goes without the namespaces that cannot be read.
+  Duration patience = std::chrono::seconds(60);
 };
 
 /// Owns a thread for each resource, and of jobs and pods for each namespace that is named.
@@ -37,8 +40,15 @@ class Informers {
             kube::Timing& timing);
 
   void Start();
+  /// Whether all has arrived.
   bool synced() const;
-  bool WaitForSync(Duration limit, std::stop_token stop = {}) const;
+  /// Whether what is read about the jobs of a namespace has arrived.
+  bool synced(const std::string& ns) const;
+  /// Waits until all has arrived; where that takes longer than `patience`, until what is read about
+  /// one of several namespaces has. Returns false when `stop` is requested.
+  bool WaitUntilUsable(std::stop_token stop) const;
+  /// Whether it would wait no longer.
+  bool usable() const;
 
   const kube::Store& jobs() const { return *jobs_; }
   const kube::Store& pods() const { return *pods_; }
@@ -58,6 +68,10 @@ class Informers {
   void OnNode(const kube::Change& change);
 
   const Enqueue enqueue_;
+  const std::set<std::string> namespaces_;  ///< one is "": all
+  const Duration patience_;
+  kube::Timing& timing_;
+  std::atomic<Timepoint> began_{Timepoint()};
   const std::shared_ptr<kube::Store> jobs_, pods_, nodes_;
   const std::unique_ptr<const SeenNodes> seen_nodes_;
   std::vector<std::unique_ptr<kube::Reflector>> reflectors_;  // last: its threads call the others

@@ -10,6 +10,7 @@ constexpr std::array<const char*, kReconcileResultCount> kResultNames{"success",
                                                                       "requeue_after"};
 constexpr std::pair<PoolPodPhase, const char*> kPhases[] = {
     {PoolPodPhase::kPending, "Pending"},
+    {PoolPodPhase::kStarting, "Starting"},
     {PoolPodPhase::kRunning, "Running"},
     {PoolPodPhase::kTerminating, "Terminating"}};
 constexpr plan::PodRole kRoles[] = {plan::PodRole::kWorker, plan::PodRole::kTrainer};

@@ -30,7 +30,8 @@ enum class ReconcileResult : std::uint8_t { kSuccess, kError, kRequeue, kRequeue
 inline constexpr std::size_t kReconcileResultCount = 4;
 
 /// The phases of worker pods in the metrics of a pool.
-enum class PoolPodPhase : std::uint8_t { kPending, kRunning, kTerminating };
+/// kStarting: it has a node, which costs, and its program does not run yet.
+enum class PoolPodPhase : std::uint8_t { kPending, kStarting, kRunning, kTerminating };
 
 /// The gauges of a job. Each reconcile replaces them all.
 struct JobGauges {

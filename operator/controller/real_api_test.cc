@@ -138,7 +138,11 @@ class ControllerRealApiTest : public kube::ApiServerUnderTest {
     for (char& each : metadata["name"].get_ref<std::string&>()) {
       each = static_cast<char>(std::tolower(each));
     }
-    if (!ns.empty()) metadata["namespace"] = ns;
+    if (ns.empty()) {
+      metadata["name"] = metadata["name"].get<std::string>() + "-" + ns_;  // one for each test
+    } else {
+      metadata["namespace"] = ns;
+    }
     const auto role =
         client_->Create(ns.empty() ? kClusterRoles : kRoles, {{"apiVersion", group + "/v1"},
                                                               {"kind", kind},
@@ -220,6 +224,13 @@ TEST_F(ControllerRealApiTest, ATrainerThatFitsNowhereIsToldAndMayThenRunOnSpotNo
                 {"message", "0/3 nodes are available: 3 node(s) didn't match."}}}}});
   ASSERT_TRUE(Await([&] { return Condition("Ready") == "False: TrainerUnschedulable"; }));
   EXPECT_THAT(Job()["status"]["conditions"].dump(), HasSubstr("Unschedulable: 0/3 nodes"));
+  ASSERT_TRUE(client_
+                  ->Patch(SwarmJobs(), {ns_, "tiny"}, kube::PatchType::kMerge,
+                          {{"spec", {{"workers", {{"replicas", 5}}}}}})
+                  .ok());
+  ASSERT_TRUE(Await([&] { return PodNames().contains("tiny-w4"); }));
+  EXPECT_TRUE(Await([&] { return Job()["status"]["trainer"]["generation"] == 2; }));
+  EXPECT_EQ(Job()["status"]["trainer"]["term"], 1) << "the same pod would fit no better";
   ASSERT_TRUE(client_
                   ->Patch(SwarmJobs(), {ns_, "tiny"}, kube::PatchType::kMerge,
                           {{"spec", {{"trainer", {{"allowSpot", true}}}}}})
@@ -408,6 +419,21 @@ TEST_F(ControllerRealApiTest, AnOperatorOfTwoNamespacesNeedsOnlyTheChartsRolesTh
   EXPECT_TRUE(Await([&] { return PodNames().contains("tiny-w4"); }));
   EXPECT_EQ(PodNamesIn(second).size(), 5u);
   EXPECT_TRUE(PodNamesIn(other).empty());
+}
+
+TEST_F(ControllerRealApiTest, ANamespaceThatCannotBeReadKeepsNoJobOfAnotherWaiting) {
+  const std::string second = AnotherNamespace("-unread");
+  AdmitStranger(ns_);
+  for (const std::string& ns : {ns_, second}) ASSERT_TRUE(SubmitTo(ns).ok());
+  const Leader leader(*this, 1, kube::ControlPlane::kStrangerToken,
+                      {.namespaces = {ns_, second},
+                       .nodes = false,
+                       .cluster = {},
+                       .patience = std::chrono::seconds(1)});
+  ASSERT_TRUE(Await([&] { return PodNames().size() == 5; }));
+  EXPECT_TRUE(PodNamesIn(second).empty());
+  AdmitStranger(second);
+  EXPECT_TRUE(Await([&] { return PodNamesIn(second).size() == 5; })) << "once it can be read";
 }
 
 TEST_F(ControllerRealApiTest, AJobWhoseBudgetIsSpentIsSuspendedUntilItIsRaised) {
@@ -793,6 +819,27 @@ TEST_F(QueueRealApiTest, AJobWaitsForKueueAndForTheRightsOfTheChart) {
                           {{"spec", {{"suspend", true}}}})
                   .ok());
   EXPECT_TRUE(Await([&] { return !HasWorkload(); })) << "a suspended job asks for no quota";
+}
+
+TEST_F(QueueRealApiTest, AJobThatTrainsGoesOnWhereTheOperatorLosesSightOfItsQueue) {
+  InstallKueue();
+  PutFlavor();
+  AdmitStranger(ns_);
+  AdmitStranger(ns_, "kueueRules");
+  AdmitStranger("", "kueueClusterRules");
+  const Leader leader(*this, 1, kube::ControlPlane::kStrangerToken, {{ns_}, /*nodes=*/false});
+  ASSERT_TRUE(SubmitToQueue().ok());
+  ASSERT_TRUE(Await([&] { return HasWorkload(); }));
+  Admit();
+  ASSERT_TRUE(Await([&] { return PodNames().size() == 5; }));
+  RunPods();
+  ASSERT_TRUE(Await([&] { return Condition("Admitted") == "True: Admitted"; }));
+  ASSERT_TRUE(client_->Delete(kRoleBindings, {ns_, "operator-kueuerules"}).ok());
+  ASSERT_TRUE(client_->Delete(Pods(), {ns_, "tiny-w1"}, {.grace_seconds = 0}).ok());
+  EXPECT_TRUE(Await([&] { return PodNames().contains("tiny-w4"); })) << "a lost one is replaced";
+  EXPECT_TRUE(Await([&] { return Condition("Admitted") == "Unknown: QueueUnavailable"; }));
+  EXPECT_THAT(Job()["status"]["conditions"].dump(), HasSubstr("no right to read Workloads"));
+  EXPECT_TRUE(PodNames().contains("tiny-trainer-1"));
 }
 
 }  // namespace

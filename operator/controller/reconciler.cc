@@ -80,7 +80,9 @@ bool WantsWorkers(api::JobState state) {
 /// The phase in the metrics; none: the pod is not counted there.
 std::optional<PoolPodPhase> PhaseOf(const plan::ObservedPod& pod) {
   if (pod.deleted) return PoolPodPhase::kTerminating;
-  if (pod.phase == plan::PodPhase::kPending) return PoolPodPhase::kPending;
+  if (pod.phase == plan::PodPhase::kPending) {
+    return pod.node.empty() ? PoolPodPhase::kPending : PoolPodPhase::kStarting;
+  }
   if (pod.phase == plan::PodPhase::kRunning) return PoolPodPhase::kRunning;
   return std::nullopt;
 }
@@ -297,7 +299,16 @@ Status Reconciler::AddWorkload(const objects::JobView& view, Snapshot* snapshot)
     return Status();
   }
   auto workload = parts_.client.Get(kube::resources::Workloads(), name);
-  if (workload.status().code() == StatusCode::kNotFound) return Status();
+  if (Workloads::IsMissing(workload.status())) {
+    // This one is, or all are.
+    const Status seen = parts_.workloads.CanRead();
+    if (Workloads::IsMissing(seen)) {
+      snapshot->no_workloads = seen.message();
+      return Status();
+    }
+    RETURN_IF_ERROR(seen);
+    if (workload.status().code() == StatusCode::kNotFound) return Status();
+  }
   RETURN_IF_ERROR(workload.status());
   snapshot->workload = *std::move(workload);
   return Status();

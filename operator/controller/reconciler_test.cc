@@ -728,6 +728,29 @@ TEST_F(ReconcilerTest, NewPodsAvoidANodeThatStartsNoneAndAMetricSaysSo) {
   EXPECT_EQ(terms[0]["preference"]["matchExpressions"][0]["values"], json::array({node}));
 }
 
+TEST_F(ReconcilerTest, APodThatHasANodeAndDoesNotRunYetIsToldFromOneThatHasNone) {
+  cluster_.Submit();
+  operator_.Settle();
+  const auto count = [this](const std::string& phase) {
+    for (const MetricSample& sample : operator_.metrics.Read(Clock::now())) {
+      const bool is_it = sample.metric == Metric::kOperatorPoolPods &&
+                         std::ranges::find(sample.labels, phase) != sample.labels.end();
+      if (is_it) return std::get<double>(sample.value);
+    }
+    return -1.0;
+  };
+  EXPECT_EQ(count("Pending"), 4);
+  EXPECT_EQ(count("Starting"), 0);
+  cluster_.server->Put(kube::resources::Nodes(),
+                       {{"metadata", {{"name", "spot-1"}}},
+                        {"status", {{"conditions", {{{"type", "Ready"}, {"status", "True"}}}}}}});
+  cluster_.server->Edit(Pods(), {kTestJob.ns, "tiny-w1"},
+                        [](json& pod) { pod["spec"]["nodeName"] = "spot-1"; });
+  operator_.Settle();
+  EXPECT_EQ(count("Pending"), 3);
+  EXPECT_EQ(count("Starting"), 1);
+}
+
 TEST_F(ReconcilerTest, WhatAJobCostsIsInItsMetricsAndNotInItsTrainersManifest) {
   cluster_.Submit(R"({
       "budget": {"dollars": 1e9},

@@ -1,5 +1,6 @@
 #include "operator/controller/workloads.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -29,16 +30,11 @@ bool Workloads::IsMissing(const Status& status) {
 
 Result<const kube::Store*> Workloads::Open() {
   const std::lock_guard lock(mutex_);
-  if (reflectors_.empty()) {
-    if (looked_ && timing_.Now() - *looked_ < kMissingFor) return missing_;
-    const Status found = LookForKueue();
-    if (IsMissing(found)) {
-      missing_ = found;
-      looked_ = timing_.Now();
-    }
-    RETURN_IF_ERROR(found);
-    Watch();
-  }
+  // The right to read them may be taken away, and Kueue removed, while they are watched.
+  const bool in_doubt =
+      std::ranges::any_of(reflectors_, [](const auto& each) { return IsMissing(each->failure()); });
+  if (reflectors_.empty() || in_doubt) RETURN_IF_ERROR(Look());
+  if (reflectors_.empty()) Watch();
   const Timepoint end = timing_.Now() + kSyncLimit;
   for (const auto& each : reflectors_) {
     if (!each->WaitForSync(end - timing_.Now())) {
@@ -46,6 +42,21 @@ Result<const kube::Store*> Workloads::Open() {
     }
   }
   return store_.get();
+}
+
+Status Workloads::CanRead() {
+  const std::lock_guard lock(mutex_);
+  return Look();
+}
+
+Status Workloads::Look() {
+  if (looked_ && timing_.Now() - *looked_ < kMissingFor) return missing_;
+  const Status found = LookForKueue();
+  if (IsMissing(found)) {
+    missing_ = found;
+    looked_ = timing_.Now();
+  }
+  return found;
 }
 
 Status Workloads::LookForKueue() const {

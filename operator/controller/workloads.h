@@ -26,14 +26,18 @@ class Workloads {
             kube::Timing& timing);
 
   /// The cache, filled. A call that finds it unfilled asks the server and waits for it, for some
-  /// seconds. Errors: those of IsMissing, which the next calls repeat for a while without asking;
-  /// others, which a retry may fix.
+  /// seconds. Errors: those of CanRead.
   Result<const kube::Store*> Open();
+
+  /// Asks the server whether Workloads can be read. Errors: those of IsMissing, which the next
+  /// calls repeat for a while without asking; others, which a retry may fix.
+  Status CanRead();
 
   /// Whether a person must act before Workloads can be read: the message says what.
   static bool IsMissing(const Status& status);
 
  private:
+  Status Look();  // holds the lock
   Status LookForKueue() const;
   void Watch();
 

@@ -48,6 +48,8 @@ struct WriteOptions {
   bool dry_run = false;
   /// The answer has the object's metadata and no more, which costs both ends less.
   bool metadata_only = false;
+  /// The server refuses fields that it does not know, instead of dropping them.
+  bool strict = false;
   CallTimeout timeout;
 };
 

@@ -215,9 +215,10 @@ class RestClient final : public Client {
   }
 
   std::string WithWriteQuery(const std::string& path, const WriteOptions& options) const {
-    return WithQuery(path, {{"fieldManager", field_manager_},
-                            {"dryRun", options.dry_run ? "All" : ""},
-                            {"fieldValidation", options.dry_run ? "Strict" : ""}});
+    return WithQuery(path,
+                     {{"fieldManager", field_manager_},
+                      {"dryRun", options.dry_run ? "All" : ""},
+                      {"fieldValidation", options.dry_run || options.strict ? "Strict" : ""}});
   }
 
   Result<Object> Write(const std::string& verb, const std::string& method, const std::string& path,

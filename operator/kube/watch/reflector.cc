@@ -29,6 +29,24 @@ std::string Reflector::What() const {
   return options_.resource.plural + (options_.ns.empty() ? "" : " of " + options_.ns);
 }
 
+Status Reflector::failure() const {
+  const std::lock_guard lock(mutex_);
+  return failure_;
+}
+
+void Reflector::OnFailed(const std::string& what, const Status& why) {
+  const std::lock_guard lock(mutex_);
+  failure_ = why;
+  if (!failing_.exchange(true)) LOG_WARN("{}, will retry: {}", what, why.message());
+}
+
+void Reflector::OnWorked() {
+  if (!failing_) return;
+  const std::lock_guard lock(mutex_);
+  failure_ = Status();
+  failing_ = false;
+}
+
 void Reflector::Run(std::stop_token stop) {
   while (!stop.stop_requested()) {
     const ListWatchStep step = policy_.next();
@@ -56,12 +74,11 @@ void Reflector::List(const ListWatchStep& step, std::stop_token stop) {
   const auto list = client_.List(options_.resource, options);
   if (stop.stop_requested()) return;
   if (!list.ok()) {
-    if (!std::exchange(failing_, true)) {
-      LOG_WARN("cannot list {}, will retry: {}", What(), list.status().message());
-    }
+    OnFailed("cannot list " + What(), list.status());
     return policy_.OnListFailed(list.status(), timing_.Now());
   }
-  if (std::exchange(failing_, false)) LOG_INFO("listed {} again", What());
+  if (failing_) LOG_INFO("listed {} again", What());
+  OnWorked();
   heard_ = timing_.Now();
   policy_.OnListed(list->resource_version);
   options_.store->Replace(list->items, on_change_, options_.ns);
@@ -84,16 +101,14 @@ void Reflector::Watch(const ListWatchStep& step, std::stop_token stop) {
   const WatchEnd end = client_.Watch(
       options_.resource, options,
       [this](const WatchEvent& event) {
-        failing_ = false;
+        OnWorked();
         heard_ = timing_.Now();
         policy_.OnEvent(event.resource_version);
         if (const auto change = options_.store->Apply(event)) on_change_(*change);
       },
       stop);
   const bool failed = end.kind == WatchEnd::Kind::kRefused || end.kind == WatchEnd::Kind::kBroken;
-  if (failed && !std::exchange(failing_, true)) {
-    LOG_WARN("the watch of {} ended, will retry: {}", What(), end.status.message());
-  }
+  if (failed) OnFailed("the watch of " + What() + " ended", end.status);
   policy_.OnWatchEnded(end, timing_.Now());
 }
 

@@ -49,7 +49,11 @@ class Reflector {
   /// Waits for that. Returns false after `limit`, or when `stop` is requested.
   bool WaitForSync(Duration limit, std::stop_token stop = {}) const;
 
+  /// Why the last list or watch failed; ok: it did not, or there was none. Any thread.
+  Status failure() const;
+
   const std::string& resource() const { return options_.resource.plural; }
+  const std::string& ns() const { return options_.ns; }  ///< empty: all namespaces
   /// How many lists and watches it has begun.
   std::uint64_t lists() const { return lists_; }
   std::uint64_t watches() const { return watches_; }
@@ -59,6 +63,8 @@ class Reflector {
 
  private:
   std::string What() const;  ///< for logs
+  void OnFailed(const std::string& what, const Status& why);
+  void OnWorked();
   void Run(std::stop_token stop);
   void List(const ListWatchStep& step, std::stop_token stop);
   void Watch(const ListWatchStep& step, std::stop_token stop);
@@ -68,13 +74,14 @@ class Reflector {
   const OnChange on_change_;
   Timing& timing_;
   ListWatchPolicy policy_;  // of the thread
-  bool failing_ = false;    // of the thread: the last try failed and was logged
   std::atomic<std::uint64_t> lists_{0};
   std::atomic<std::uint64_t> watches_{0};
   std::atomic<bool> synced_{false};
   std::atomic<Timepoint> heard_{Timepoint()};
   mutable std::mutex mutex_;
   mutable std::condition_variable_any synced_changed_;
+  Status failure_;                    // guarded
+  std::atomic<bool> failing_{false};  // failure_ is not ok
   std::jthread thread_;  // last: constructed after, and destroyed before, the other members
 };
 
