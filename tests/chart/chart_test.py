@@ -92,6 +92,8 @@ class Lint(unittest.TestCase):
                            ("operator.logLevel", "loud"), ("avoidSpotNodes", True), ("metrics.podMonitor.interval", 15),
                            ("watchNamespaces", ["Not_A_Name"]), ("watchNamespaces", ["a", "a"]),
                            ("image.digest", "latest"), ("crds.enable", False),
+                           ("kueue.multiKueue.serviceAccount.name", ""), ("kueue.multiKueue.rbac", "yes"),
+                           ("kueue.multiKueue.serviceAccount.namespace", "Kueue"),
                            ("operator.extraArgs", ["kube-qps=1"])):
             with self.subTest(key, value=value):
                 code, _, error = helm("template", "swarm", CHART, *flags({key: value}))
@@ -425,6 +427,59 @@ class Rights(unittest.TestCase):
         self.assertEqual(cluster["verbs"], ["get"])
         self.assertEqual(cluster["resources"], ["resourceflavors", "workloadpriorityclasses"])
         self.assertEqual(len(of_kind(objects, "ClusterRoleBinding")), 2)
+
+    def of_multikueue(self, values):
+        """The roles and bindings for Kueue's account, by (kind, namespace)."""
+        return {(kind, each["metadata"].get("namespace")): each for (kind, _), each in render(values).items()
+                if each["metadata"]["name"].endswith("-multikueue")}
+
+    def test_of_kueue_itself_are_those_that_multikueue_needs_and_bound_to_its_account_alone(self):
+        objects = self.of_multikueue({"kueue.enabled": True})
+        self.assertEqual(set(objects), {("ClusterRole", None), ("ClusterRoleBinding", None)})
+        crd = yaml.safe_load((ROOT / "crds/swarmjob.yaml").read_text())["spec"]
+        kind = crd["names"]["plural"]
+        self.assertEqual(objects["ClusterRole", None]["rules"],
+                         [{"apiGroups": [crd["group"]], "resources": [kind, f"{kind}/status"],
+                           "verbs": ["get", "list", "watch", "patch", "update"]}])
+        binding = objects["ClusterRoleBinding", None]
+        self.assertEqual(binding["roleRef"]["kind"], "ClusterRole")
+        self.assertEqual(binding["roleRef"]["name"], objects["ClusterRole", None]["metadata"]["name"])
+        self.assertEqual(binding["subjects"], [{"kind": "ServiceAccount", "name": "kueue-controller-manager",
+                                                "namespace": "kueue-system"}])
+        (account,) = self.of_multikueue({"kueue.enabled": True, "kueue.multiKueue.serviceAccount.name": "ours",
+                                         "kueue.multiKueue.serviceAccount.namespace": "queues"}
+                                        )["ClusterRoleBinding", None]["subjects"]
+        self.assertEqual((account["name"], account["namespace"]), ("ours", "queues"))
+
+    def test_of_kueue_itself_end_at_the_namespaces_that_are_watched(self):
+        objects = self.of_multikueue({"kueue.enabled": True, "watchNamespaces": ["training", "research"]})
+        self.assertEqual(set(objects), {(kind, namespace) for kind in ("Role", "RoleBinding")
+                                        for namespace in ("training", "research")})
+        whole = self.of_multikueue({"kueue.enabled": True})["ClusterRole", None]["rules"]
+        for namespace in ("training", "research"):
+            binding = objects["RoleBinding", namespace]
+            self.assertEqual(objects["Role", namespace]["rules"], whole)
+            self.assertEqual((binding["roleRef"]["kind"], binding["roleRef"]["name"]),
+                             ("Role", objects["Role", namespace]["metadata"]["name"]))
+            self.assertEqual(binding["subjects"][0]["namespace"], "kueue-system")
+
+    def test_of_kueue_itself_are_left_out_where_nobody_asks_for_them(self):
+        satellite = {"satellite.enabled": True, "satellite.token": "sj1_a"}
+        for values in ({}, {"kueue.enabled": True, "kueue.multiKueue.rbac": False},
+                       {"kueue.enabled": True, "rbac.create": False}, {"kueue.enabled": True, **satellite}):
+            with self.subTest(values):
+                self.assertEqual(self.of_multikueue(values), {})
+        with_it, without = (render({"kueue.enabled": True, "kueue.multiKueue.rbac": rbac}) for rbac in (True, False))
+        self.assertEqual({key: each for key, each in with_it.items() if not key[1].endswith("-multikueue")}, without)
+
+    def test_of_the_account_in_another_cluster_are_told_as_its_kubeconfig_needs_them(self):
+        text = (ROOT / "docs/swarmjob.md").read_text(encoding="utf-8").split("### MultiKueue\n")[1].split("\n## ")[0]
+        (rules,) = [rules for block in re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
+                    if (rules := yaml.safe_load(block)) and isinstance(rules, list)]
+        rights = {(group, resource): set(rule["verbs"]) for rule in rules for group in rule["apiGroups"]
+                  for resource in rule["resources"]}
+        self.assertEqual(rights, {("swarmjob.dev", "swarmjobs"): {"create", "delete", "get", "list", "watch"},
+                                  ("swarmjob.dev", "swarmjobs/status"): {"get"}})
 
     def test_are_bound_to_the_account_that_the_operator_has(self):
         for values in ({}, {"serviceAccount.create": False, "serviceAccount.name": "ours"}):

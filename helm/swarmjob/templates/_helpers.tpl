@@ -156,6 +156,13 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
   verbs: [get]
 {{- end }}
 
+{{/* What Kueue's controller needs for MultiKueue, as Kueue's page on external frameworks has it. */}}
+{{- define "swarmjob.multiKueueRules" -}}
+- apiGroups: [swarmjob.dev]
+  resources: [swarmjobs, swarmjobs/status]
+  verbs: [get, list, watch, patch, update]
+{{- end }}
+
 {{/* "true" where others call the operator: satellites, or workers that prove which pods they are. */}}
 {{- define "swarmjob.isHome" -}}
 {{- or .Values.satellites.enabled .Values.proof.enabled -}}
