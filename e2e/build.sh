@@ -9,10 +9,11 @@
 #                         Kubernetes of another version, here 1.34.4, into kube-1.34/ beside it, which the variable
 #                         SWARM_KUBERNETES_BINARIES names to e2e/run.py and to the tests of API servers
 #   e2e/build.sh --kwok   also builds kwok, for the scale bench
-#   e2e/build.sh --kueue  also builds Kueue's controller, for the case `kueue`
+#   e2e/build.sh --kueue  also builds Kueue's controller, for the cases `kueue` and `multikueue`
 #   e2e/build.sh --jobset also builds kwok and JobSet's controller, for the scale bench
 #   e2e/build.sh --rbac-proxy
 #                         also builds kube-rbac-proxy, for the case `metrics_need_a_token`
+# Several of these may be given. e2e/run.py gives those that its cases need.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 deps=${SWARM_DEPS:-$PWD/.deps}
@@ -161,18 +162,20 @@ keep_kinds() { # name, module, version: the definitions of the kinds of a contro
   echo "$3" >"$out/$1-crds.stamp"
 }
 
-case ${1:-} in
-  --kwok | --jobset) build_tool kwok sigs.k8s.io/kwok/cmd/kwok $kwok ;;&
-  --jobset)
-    build_within jobset sigs.k8s.io/jobset sigs.k8s.io/jobset $jobset
-    keep_kinds jobset sigs.k8s.io/jobset $jobset
-    ;;
-  --kueue)
-    build_tool kueue sigs.k8s.io/kueue/cmd/kueue $kueue
-    keep_kinds kueue sigs.k8s.io/kueue $kueue
-    ;;
-  --rbac-proxy)
-    module=github.com/brancz/kube-rbac-proxy
-    build_within kube-rbac-proxy $module/cmd/kube-rbac-proxy $module $rbac_proxy
-    ;;
-esac
+for flag; do
+  case $flag in
+    --kwok | --jobset) build_tool kwok sigs.k8s.io/kwok/cmd/kwok $kwok ;;&
+    --jobset)
+      build_within jobset sigs.k8s.io/jobset sigs.k8s.io/jobset $jobset
+      keep_kinds jobset sigs.k8s.io/jobset $jobset
+      ;;
+    --kueue)
+      build_tool kueue sigs.k8s.io/kueue/cmd/kueue $kueue
+      keep_kinds kueue sigs.k8s.io/kueue $kueue
+      ;;
+    --rbac-proxy)
+      module=github.com/brancz/kube-rbac-proxy
+      build_within kube-rbac-proxy $module/cmd/kube-rbac-proxy $module $rbac_proxy
+      ;;
+  esac
+done

@@ -3,8 +3,9 @@
 # container engine and without compiling again what `make build` has built:
 #   e2e/images.sh BUILD_FOLDER OUT [cpu|cuda]   writes OUT/{operator,worker,pause}.tar, and of operator and worker
 #                                               OUT/NAME.tag and the bill of materials OUT/NAME.cdx.json;
-#                                               with WITH_GATEWAY=1 OUT/gateway.tar, too; where e2e/build.sh
-#                                               has built kube-rbac-proxy, OUT/proxy.tar
+#                                               with WITH_GATEWAY=1 OUT/gateway.tar, and with WITH_TENANT=1
+#                                               OUT/tenant.tar, too; where e2e/build.sh has built
+#                                               kube-rbac-proxy, OUT/proxy.tar
 # cuda: BUILD_FOLDER is the preset's, and SWARM_LIBTORCH the folder torch/ of an installed wheel of PyTorch, with its
 # dependencies beside it.
 # Base image and layers are kept in kube/store below SWARM_DEPS, so the next time takes seconds.
@@ -57,6 +58,17 @@ make_gateway() {
   in_store bud -q --isolation chroot --build-arg "BASE=$base" -t localhost/gateway:1 e2e/gateway >"$work/gateway.log" 2>&1 ||
     { tail -n 30 "$work/gateway.log" >&2; exit 1; }
   save gateway localhost/gateway:1
+}
+
+# Of a tenant whose programs are not what they should be.
+make_tenant() {
+  [ ! -f "$out/tenant.tar" ] || [ -n "$(find e2e/tenant proto -newer "$out/tenant.tar")" ] || return 0
+  echo "e2e: building the image of a tenant"
+  mkdir "$work/tenant"
+  cp -r e2e/tenant/. proto "$work/tenant/"
+  in_store bud -q --isolation chroot --layers --build-arg "BASE=$base" -t localhost/tenant:1 "$work/tenant" \
+    >"$work/tenant.log" 2>&1 || { tail -n 30 "$work/tenant.log" >&2; exit 1; }
+  save tenant localhost/tenant:1
 }
 
 # Of the proxy before the operator's metrics, where e2e/build.sh has built its program.
@@ -112,6 +124,7 @@ make_base
 make_pause
 make_proxy
 [ -z "${WITH_GATEWAY:-}" ] || make_gateway
+[ -z "${WITH_TENANT:-}" ] || make_tenant
 worker/image/collect.sh "$kind" "$build" "$libtorch" "$work/worker/image/$kind"
 make_image worker worker/Dockerfile "$kind" "$work/worker"
 if [ -x "$build/bin/swarm-operator" ]; then

@@ -36,7 +36,7 @@ from cluster import network, sandbox  # noqa: E402
 from cluster.cluster import ON_DEMAND, SPOT, Cluster  # noqa: E402
 from cluster.daemon import ClusterError  # noqa: E402
 from harness import case as cases  # noqa: E402
-from harness import report  # noqa: E402
+from harness import extras, report  # noqa: E402
 
 CANNOT_PLAY = 77
 OLD_BUILD = "build/release"
@@ -92,13 +92,15 @@ def choose(registry, names, tags):
 
 def prepare(options, chosen):
     """Builds the programs and images that the cases need before the cluster exists, with the machine's own network."""
-    commands = [[ROOT / "e2e" / "build.sh"], [ROOT / "e2e" / "images.sh", options.build, options.build / "e2e"]]
+    needed = extras.of(chosen)
+    flags = [extra.flag for extra in needed if extra.flag]
+    environment = {**os.environ, "SWARM_DEPS": str(deps()), **{extra.variable: "1" for extra in needed if extra.variable}}
+    commands = [[ROOT / "e2e" / "build.sh", *flags], [ROOT / "e2e" / "images.sh", options.build, options.build / "e2e"]]
     if options.old:
         commands.append([options.old / "e2e" / "images.sh", options.old / OLD_BUILD, options.old / OLD_BUILD / "e2e"])
-    gateway = {"WITH_GATEWAY": "1"} if any("regions" in case.tags for case in chosen) else {}
     for command in commands:
-        if subprocess.run(command, env={**os.environ, "SWARM_DEPS": str(deps()), **gateway}, check=False).returncode:
-            raise ClusterError(f"{command[0]} failed")
+        if subprocess.run(command, env=environment, check=False).returncode:
+            raise ClusterError(f"{' '.join(map(str, command))} failed")
 
 
 def image_tags(folder):
@@ -174,9 +176,11 @@ def play(case, world):
         raise TimeoutError(f"not at its end after {case.seconds} s")
     signal.signal(signal.SIGALRM, too_long)
     verdict, reason = "passed", ""
+    world.notes = cases.Notes()  # a case that is skipped has none, and not those of the one before
     try:
         if case.machines:
             world.need_machines()
+        world.need_extras(case.needs)
         world.begin(case.name)
         signal.alarm(case.seconds)
         case.tell(world)
@@ -206,19 +210,25 @@ def play(case, world):
 
 def keep_evidence(world):
     """Collects what the cluster reports about a failed case."""
-    folder = world.evidence / world.namespace
+    for namespace in world.namespaces:
+        keep_objects(world, namespace)
+    (world.evidence / world.namespace / "notes.txt").write_text("\n".join(world.notes.lines) + "\n")
+
+
+def keep_objects(world, namespace):
+    """Collects objects, events and logs of one namespace."""
+    folder = world.evidence / namespace
     folder.mkdir(parents=True, exist_ok=True)
     for name, arguments in {
-            "objects.yaml": ["get", "swarmjobs,pods,events,services,pdb,networkpolicies", "-n", world.namespace, "-o", "yaml"],
-            "events.txt": ["get", "events", "-n", world.namespace, "--sort-by=.lastTimestamp"],
+            "objects.yaml": ["get", "swarmjobs,pods,events,services,pdb,networkpolicies", "-n", namespace, "-o", "yaml"],
+            "events.txt": ["get", "events", "-n", namespace, "--sort-by=.lastTimestamp"],
             "nodes.txt": ["get", "nodes,pods", "--all-namespaces", "-o", "wide"]}.items():
         with contextlib.suppress(Exception):
             (folder / name).write_text(world.kubectl(*arguments))
-    (folder / "notes.txt").write_text("\n".join(world.notes.lines) + "\n")
-    for pod in world.kubectl.list("pods", world.namespace):
+    for pod in world.kubectl.list("pods", namespace):
         name = pod["metadata"]["name"]
         with contextlib.suppress(Exception):
-            (folder / f"{name}.log").write_text(world.kubectl("logs", "-n", world.namespace, name, "--all-containers"))
+            (folder / f"{name}.log").write_text(world.kubectl("logs", "-n", namespace, name, "--all-containers"))
 
 
 def play_all(options, world, figures):

@@ -1,8 +1,9 @@
-"""An administrator upgrades, removes and reinstalls the chart while a job trains."""
+"""An administrator upgrades, removes and reinstalls the chart while a job trains, and confines the operator."""
 import time
 
 from harness.case import case
-from harness.kubectl import eventually
+from harness.kubectl import Refused, eventually
+from harness.world import OPERATOR_NAMESPACE
 
 
 def image_of_replacement(world, job):
@@ -72,3 +73,78 @@ def versions(world):
     finally:
         world.install()
     job.verify(world, complete=False)
+
+
+def may(world, verb, resource, *where):
+    """Whether the operator's account may do that."""
+    account = world.operator_pods()[0]["spec"]["serviceAccountName"]
+    try:
+        answer = world.kubectl("auth", "can-i", verb, resource, *where,
+                               "--as", f"system:serviceaccount:{OPERATOR_NAMESPACE}:{account}")
+    except Refused as refusal:
+        if str(refusal) != "no":
+            raise
+        return False
+    return answer.strip() == "yes"
+
+
+def check_rights(world, watched, other):
+    """The operator's account has its rights in each watched namespace, and none in the other one or beyond."""
+    theirs = [("-n", each) for each in watched]
+    for verb, resource in (("list", "pods"), ("create", "pods"), ("get", "secrets"), ("list", "swarmjobs")):
+        found = [where for where in (*theirs, ("-n", other), ("--all-namespaces",)) if may(world, verb, resource, *where)]
+        world.check(f"the operator may {verb} {resource} in the watched namespaces alone", found == theirs, found)
+
+
+def lose_worker(world, job):
+    """Deletes a worker's pod, and returns its name."""
+    victim = job.pod_names("worker")[0]
+    world.kubectl.delete("pod", victim, job.namespace)
+    return victim
+
+
+@case("The operator looks after two namespaces with Roles there, and one Role taken away costs the other nothing",
+      seconds=600)
+def restricted_namespaces(world):
+    watched = [world.namespace, world.another_namespace("second")]
+    other = world.another_namespace("other")
+    confined = "--set", f"watchNamespaces={{{','.join(watched)}}}"
+    try:
+        world.install(*confined)
+        check_rights(world, watched, other)
+        ignored = world.job("ignored", namespace=other).submit()
+        short = [world.job("short", steps=60, replicas=2, namespace=each).submit() for each in watched]
+        for job in short:
+            job.await_success()
+            job.verify(world)
+
+        # Each stage has two workers, so a job trains on without one that nobody replaces.
+        kept, cut = (world.job(replicas=4, namespace=each).submit() for each in watched)
+        for job in (kept, cut):
+            job.await_ready(4).await_step(20)
+        (binding,) = world.kubectl.list("rolebindings", cut.namespace)
+        world.kubectl.delete("rolebinding", binding["metadata"]["name"], cut.namespace)
+        eventually("the operator to have no rights there", lambda: not may(world, "list", "pods", "-n", cut.namespace), 30)
+        world.note("the RoleBinding of one namespace is gone")
+        if world.cluster:
+            # A watch that was allowed when it began goes on, so none from before shall be left.
+            api = world.cluster.control_plane.api
+            api.kill()
+            api.start()
+            world.note("the API server was restarted")
+        lost = lose_worker(world, cut)
+        kept.await_ready(4, without=[lose_worker(world, kept)])
+        for job in (kept, cut):
+            job.await_step(job.step() + 30)
+        world.check("both jobs train on, and a lost worker of the other one is replaced", True)
+        world.check("here nobody replaces a lost worker", len(cut.pod_names("worker")) == 3, cut.pod_names("worker"))
+
+        world.install(*confined)
+        world.note("the chart has put the RoleBinding back")
+        cut.await_ready(4, without=[lost])
+        for job in (kept, cut):
+            job.stop()
+            job.verify(world, complete=False)
+        world.check("a job elsewhere is left alone", not ignored.status and not ignored.pods(), ignored.object())
+    finally:
+        world.install()

@@ -9,7 +9,7 @@ import urllib.request
 from cluster.daemon import can_connect
 from cluster.network import in_url
 from cluster.pki import Authority
-from harness.case import Skip, case
+from harness.case import case
 from harness.kubectl import Refused, eventually
 from harness.world import OPERATOR_NAMESPACE
 
@@ -146,10 +146,8 @@ def ask(url, token=""):
         raise Refused(f"{url}: {error}") from None
 
 
-@case("The operator's metrics and its page need a token that may read them")
+@case("The operator's metrics and its page need a token that may read them", needs=["rbac-proxy"])
 def metrics_need_a_token(world):
-    if world.cluster is None or not (world.cluster.binaries / "kube-rbac-proxy").exists():
-        raise Skip("needs a cluster of its own, and kube-rbac-proxy: e2e/build.sh --rbac-proxy builds it")
     accounts = {name: {"name": name, "namespace": world.namespace} for name in ("prometheus", "stranger")}
     bindings = {f"e2e-{what}": f"swarmjob-swarm-operator-{what}-reader" for what in ("metrics", "page")}
     world.kubectl.apply(

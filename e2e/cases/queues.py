@@ -49,7 +49,8 @@ def told(world, job, kind):
                  if each["type"] == kind), ("Missing", ""))
 
 
-@case("Kueue admits one job after the other, and one of higher priority takes the quota of another", seconds=600)
+@case("Kueue admits one job after the other, and one of higher priority takes the quota of another", needs=["kueue"],
+      seconds=600)
 def kueue(world):
     with world.kueue():
         put_queue(world)
@@ -106,7 +107,7 @@ def put_dispatch(world, other):
            parameters={"apiGroup": "kueue.x-k8s.io", "kind": "MultiKueueConfig", "name": "all"}))
 
 
-@case("MultiKueue runs a job in another cluster, and its own has the status", machines=True, seconds=600)
+@case("MultiKueue runs a job in another cluster, and its own has the status", machines=True, needs=["kueue"], seconds=600)
 def multikueue(world):
     with world.west() as west, world.kueue():
         put_dispatch(world, west)

@@ -328,7 +328,7 @@ def gateways_of(world, kubectl, variable="SWARM_GATEWAY"):
 
 
 @case("Two clusters whose pods do not reach each other train through their gateways, and lose them", "regions",
-      machines=True, seconds=600)
+      machines=True, needs=["gateway"], seconds=600)
 def gateways(world):
     with two_with_gateways(world) as west:
         job, there = train_in_both(world, west, steps=900)
@@ -366,7 +366,7 @@ def families_of(pods):
 
 
 @case("A cluster with addresses of IPv6 alone and one of IPv4 train one job through their gateways", "regions",
-      machines=True, seconds=600)
+      machines=True, needs=["gateway"], seconds=600)
 def families(world):
     """Home has IPv4, unless SWARM_E2E_IP says otherwise; the other cluster has the other family."""
     place = network.WEST_OF_OTHER_FAMILY
@@ -434,7 +434,7 @@ def new_token(world, job, *terms):
 
 
 @case("A machine behind a router joins a job with a token, loses its network, and is revoked", "regions", machines=True,
-      seconds=600)
+      needs=["gateway"], seconds=600)
 def machine_joins(world):
     world.need_machines()
     machine = folder = None

@@ -16,20 +16,21 @@ class Skip(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """One story. `machines`: it must switch the machines under the nodes off and on."""
+    """One story. `machines`: it must switch the machines under the nodes off and on. `needs`: names in extras.ALL."""
 
     name: str
     title: str
     tell: Callable
     tags: frozenset
     machines: bool
+    needs: frozenset
     seconds: int  # it must end within this time
 
 
-def case(title, *tags, machines=False, seconds=300):
+def case(title, *tags, machines=False, needs=(), seconds=300):
     """Registers a function of one argument (world.World) as a case. The CI runs the tag fast."""
     def register(function):
-        REGISTRY.append(Case(function.__name__, title, function, frozenset(tags), machines, seconds))
+        REGISTRY.append(Case(function.__name__, title, function, frozenset(tags), machines, frozenset(needs), seconds))
         return function
     return register
 

@@ -15,14 +15,15 @@ RESOURCES = {"requests": {"cpu": "50m", "memory": "128Mi"}, "limits": {"cpu": "5
 
 
 class Job:
-    """One SwarmJob in a namespace. Nothing is created before submit()."""
+    """One SwarmJob in a namespace, that of the case unless another is named. Nothing is created before submit()."""
 
-    def __init__(self, world, name, steps=reference.ENDLESS, replicas=4, **changes):
+    def __init__(self, world, name, steps=reference.ENDLESS, replicas=4, namespace=None, **changes):
         self.world = world
         self.kubectl = world.kubectl
-        self.namespace = world.namespace
+        self.namespace = namespace or world.namespace
         self.name = name
         self.steps = steps
+        self.replicas = replicas
         self.prefix = f"runs/{self.namespace}/{name}/"
         spec = reference.spec(world.data_uri, steps)
         spec.update({

@@ -11,6 +11,7 @@ from cluster import kueue, network
 from cluster.cluster import ON_DEMAND, SPOT, Cluster
 from cluster.daemon import Daemon, can_connect
 
+from . import extras
 from .case import Notes, Skip
 from .job import Job
 from .kubectl import Kubectl, Refused, eventually
@@ -47,6 +48,7 @@ class World:
         self.beside = []        # the other clusters that run now
         self.balancers = []     # what passes connections of one family on to the other, while they run
         self.namespace = ""
+        self.further = []       # namespaces of the case beside its own
         self.notes = Notes()
         self.played = 0
 
@@ -62,7 +64,19 @@ class World:
         self.notes = Notes()
         self.played += 1
         self.namespace = f"e2e-{self.played}-{name.replace('_', '-')}"[:50].strip("-")
+        self.further = []
         self.make_namespace(self.namespace, {**RESTRICTED, **dict(labels)})
+
+    def another_namespace(self, name):
+        """Makes a further namespace of the case, like its own. Returns its name, of which `name` is the end."""
+        self.further.append(f"{self.namespace}-{name}")
+        self.make_namespace(self.further[-1], RESTRICTED)
+        return self.further[-1]
+
+    @property
+    def namespaces(self):
+        """All namespaces of the case, its own first."""
+        return [self.namespace, *self.further]
 
     def make_namespace(self, name, labels, kubectl=None):
         """Makes the namespace, with the keys of the bucket, in this cluster or in that of `kubectl`."""
@@ -72,11 +86,12 @@ class World:
              "stringData": {"AWS_ACCESS_KEY_ID": self.bucket.key, "AWS_SECRET_ACCESS_KEY": self.bucket.secret}})
 
     def end(self):
-        """Removes the case's namespace and repairs the cluster."""
+        """Removes the case's namespaces and repairs the cluster."""
         if self.server:
             self.server.resume()
         self.heal()
-        self.kubectl.delete("namespace", self.namespace, None, "--wait=false")
+        for namespace in self.namespaces:
+            self.kubectl.delete("namespace", namespace, None, "--wait=false")
 
     def job(self, name="job", **settings):
         """A Job of the case; submit() creates it."""
@@ -187,6 +202,12 @@ class World:
         """Skips the case if the cluster's machines cannot be switched off."""
         if self.cluster is None:
             raise Skip("needs machines that it can switch off")
+
+    def need_extras(self, names):
+        """Skips the case if the cluster lacks one of extras.ALL."""
+        for name in sorted(names):
+            if self.cluster is None or not extras.ALL[name].is_in(self.cluster):
+                raise Skip(f"needs a cluster of its own, and {name}, which is built where the case is chosen from the beginning")
 
     def vanish(self, node):
         """Cuts the power of that node's machine."""
@@ -330,10 +351,8 @@ class World:
 
     @contextlib.contextmanager
     def kueue(self):
-        """Runs Kueue's controller meanwhile, in each cluster that there is. At its end the operator is as before. Skips
-        the case without Kueue."""
-        if self.cluster is None or not kueue.can_run(self.cluster.binaries):
-            raise Skip("needs a cluster of its own, and Kueue: e2e/build.sh --kueue builds it")
+        """Runs Kueue's controller meanwhile, in each cluster that there is. At its end the operator is as before. The case
+        needs kueue."""
         controllers = []
         try:
             for number, cluster in enumerate([self.cluster, *self.beside]):
