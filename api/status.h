@@ -69,6 +69,7 @@ struct PlanChoice {
   std::optional<bool> overlap;  ///< of training.local
   std::optional<std::uint64_t> microbatchSize;
   std::optional<std::uint64_t> inFlightMax;
+  std::optional<std::uint64_t> deviceMemory;  ///< bytes: pipeline.memory.device
   std::optional<std::uint64_t> replicas;
   // Predictions. Absent where only the memory of the workers is known.
   std::optional<double> tokensPerSecond;

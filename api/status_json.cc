@@ -95,6 +95,7 @@ static void Describe(Archive& a, PlanChoice& choice) {
   a.Field("overlap", choice.overlap);
   a.Field("microbatchSize", choice.microbatchSize);
   a.Field("inFlightMax", choice.inFlightMax);
+  a.Field("deviceMemory", choice.deviceMemory);
   a.Field("replicas", choice.replicas);
   a.Field("tokensPerSecond", choice.tokensPerSecond);
   a.Field("limitedBy", choice.limitedBy);

@@ -41,6 +41,7 @@ std::optional<PlanChoice> AnyChoice() {
   choice.overlap = *rc::gen::arbitrary<bool>();
   choice.microbatchSize = Number();
   choice.inFlightMax = Number();
+  choice.deviceMemory = Number();
   choice.replicas = Number();
   choice.tokensPerSecond = 1.0 / 3;
   choice.limitedBy = "the devices of stage 0";

@@ -3,12 +3,13 @@
 
 Each run is one worker with a thread for each core. Prints the seconds of a step without the first, the most memory of
 its own that the worker had (a tenth of a second apart), what it read from and wrote to disks, and, of runs in a control
-group with a limit, the most that the group held, page cache included; all until the last step is committed. Prints what a plan predicts for a machine as `swarmctl probe` measures
-this one. Ends with an error if losses differ by more than 1e-5.
+group with a limit, the most that the group held, page cache included; all until the last step is committed. Prints what
+a plan predicts for a machine as `swarmctl probe` measures this one. With --planned the job runs once more, with the
+segments that a plan chooses. Ends with an error if losses differ by more than 1e-5.
 
 Usage: bench/swap.py [--build build/release] [--width 512] [--layers 16] [--vocabulary 256] [--memory-mib 96]
-                     [--microbatches 8] [--tokens 256] [--steps 3] [--mode Sync|Delayed]
-                     [--recompute None|Layers|Full] [--scratch FOLDER]
+                     [--microbatches 8] [--tokens 256] [--steps 3]
+                     [--mode Sync|Delayed|Local] [--inner-steps 4] [--recompute None|Layers|Full] [--scratch FOLDER] [--planned]
        bench/swap.py --limit-mib 6144 --alone ...     Swap alone, in a control group with that limit (root)
 """
 import argparse
@@ -32,8 +33,8 @@ spec:
     config: {hidden_size: %(width)d, num_hidden_layers: %(layers)d, num_attention_heads: %(heads)d,
              intermediate_size: %(inner)d, vocab_size: %(vocabulary)d, tie_word_embeddings: true}
   data: {uri: %(folder)s/numbers.txt}
-  training: {maxSteps: %(steps)d, globalBatchSize: %(microbatches)d, microbatchSize: 1, sequenceLength: %(tokens)d,
-             stepMode: %(mode)s}
+  training: {maxSteps: %(steps)d, globalBatchSize: %(batch)d, microbatchSize: 1, sequenceLength: %(tokens)d,
+             stepMode: %(mode)s%(local)s}
   pipeline: %(pipeline)s
   checkpoint: {intervalSteps: 1000000}
 """
@@ -100,39 +101,61 @@ def watch(run, folder, steps, group):
     return most
 
 
-def train(flags, folder, residency, group):
-    """One run: a row of the table, and its losses."""
+def swarmctl_of(flags):
+    return str(pathlib.Path(flags.build).resolve() / "bin/swarmctl")
+
+
+def write_job(flags, folder, name):
+    """The manifest of a run: Resident; Swap, with the segments that a worker takes; or Planned, which leaves them open."""
     memory = {"host": flags.memory_mib << 20, "scratch": flags.scratch or folder}
-    pipeline = {"stages": 1, "residency": residency,
-                **({"memory": memory} if residency == "Swap" else {"recompute": flags.recompute})}
-    job = pathlib.Path(folder, f"{residency}.yaml")
+    if name == "Swap":
+        memory["device"] = memory["host"]  # so a plan takes them, too
+    pipeline = {"stages": 1, **({"residency": "Resident", "recompute": flags.recompute} if name == "Resident" else
+                                {"residency": "Swap", "memory": memory})}
+    job = pathlib.Path(folder, f"{name}.yaml")
     job.write_text(JOB % {**vars(flags), "heads": flags.width // 64, "inner": flags.inner or flags.width * 43 // 16,
-                          "steps": flags.steps + 1, "folder": folder, "pipeline": json.dumps(pipeline)})
-    out = f"{folder}/{residency}"
-    swarmctl = str(pathlib.Path(flags.build).resolve() / "bin/swarmctl")
-    with open(f"{folder}/{residency}.log", "wb") as log:
-        with subprocess.Popen([*(group.prefix() if group else []), swarmctl, "run", "-f", str(job), "--out", out,
+                          "steps": flags.steps + 1, "folder": folder, "pipeline": json.dumps(pipeline),
+                          "local": f", local: {{innerSteps: {flags.inner_steps}, microbatches: {flags.microbatches}}}"
+                                   if flags.mode == "Local" else "",
+                          "batch": flags.microbatches * (flags.inner_steps if flags.mode == "Local" else 1)})
+    return job
+
+
+def train(flags, folder, name, job, group):
+    """One run: a row of the table, and its losses."""
+    out = f"{folder}/{name}"
+    with open(f"{folder}/{name}.log", "wb") as log:
+        with subprocess.Popen([*(group.prefix() if group else []), swarmctl_of(flags), "run", "-f", str(job), "--out", out,
                                "--threads-per-worker", str(os.cpu_count())],
                               stdin=subprocess.DEVNULL, stdout=log, stderr=log) as run:
             row = watch(run, out, flags.steps + 1, group)
     if run.returncode != 0:
-        sys.exit(f"{residency}: swarmctl ended with {run.returncode}\n" + pathlib.Path(log.name).read_text()[-3000:])
+        sys.exit(f"{name}: swarmctl ended with {run.returncode}\n" + pathlib.Path(log.name).read_text()[-3000:])
     lines = [json.loads(line) for line in open(f"{out}/steps.jsonl")]
     row["seconds"] = statistics.median(line["seconds"] for line in lines[1:])
     return row, [line["loss"] for line in lines]
 
 
-def predict(flags, folder):
-    """Seconds of a step with Swap and bytes of its worker, as `swarmctl plan` predicts them for this machine."""
-    swarmctl, job = str(pathlib.Path(flags.build).resolve() / "bin/swarmctl"), f"{folder}/Swap.yaml"
-    fleet = subprocess.run([swarmctl, "probe", "-f", job, "--scratch", flags.scratch or folder, "--scratch-gib",
-                            str(flags.scratch_gib), "--threads", str(os.cpu_count())], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
+def probe(flags, folder, job):
+    """Writes this machine's line of a fleet file."""
+    fleet = subprocess.run([swarmctl_of(flags), "probe", "-f", job, "--scratch", flags.scratch or folder, "--scratch-gib",
+                            str(flags.scratch_gib), "--threads", str(os.cpu_count())],
+                           stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
     print("this machine: " + fleet.stdout.splitlines()[1].strip(" -"))
     pathlib.Path(folder, "fleet.yaml").write_text(fleet.stdout)
-    plan = subprocess.run([swarmctl, "plan", "-f", job, "--fleet", f"{folder}/fleet.yaml", "--json"],
-                          stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
-    best = json.loads(plan.stdout)["plans"][0]
-    return best["stepSeconds"], best["stages"][0]["memoryGiB"] * 2**30
+
+
+def plan(flags, folder, job, planned):
+    """The best plan for this machine; writes the job with it."""
+    said = subprocess.run([swarmctl_of(flags), "plan", "-f", job, "--fleet", f"{folder}/fleet.yaml", "--json", "--write",
+                           planned], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
+    return json.loads(said.stdout)["plans"][0]
+
+
+def compare(best, row, name):
+    seconds, memory = best["stepSeconds"], best["stages"][0]["memoryGiB"] * 2**30
+    print(f"a plan predicts {seconds:.2f} s for {name}, {seconds / row['seconds']:.2f} of what was measured, and "
+          f"{memory / 2**20:.0f} MiB, {memory / row['own']:.2f} of it", flush=True)
 
 
 def main():
@@ -146,12 +169,14 @@ def main():
     flags.add_argument("--microbatches", type=int, default=8)
     flags.add_argument("--tokens", type=int, default=256)
     flags.add_argument("--steps", type=int, default=3)
-    flags.add_argument("--mode", default="Sync", choices=["Sync", "Delayed"])
+    flags.add_argument("--mode", default="Sync", choices=["Sync", "Delayed", "Local"], help="Local: a step is a round")
+    flags.add_argument("--inner-steps", type=int, default=4, help="of Local, each of so many microbatches")
     flags.add_argument("--recompute", default="None", choices=["None", "Layers", "Full"], help="of Resident; Swap does")
     flags.add_argument("--scratch", default="")
     flags.add_argument("--scratch-gib", type=float, default=2, help="of the probe")
     flags.add_argument("--limit-mib", type=int, default=0)
     flags.add_argument("--alone", action="store_true")
+    flags.add_argument("--planned", action="store_true")
     flags = flags.parse_args()
     results = {}
     with contextlib.ExitStack() as last, tempfile.TemporaryDirectory(dir=flags.scratch or None) as folder:
@@ -159,21 +184,36 @@ def main():
         group = Group(flags.limit_mib << 20) if flags.limit_mib else None
         if group:
             last.callback(group.remove)
-        for residency in ["Swap"] if flags.alone else ["Resident", "Swap"]:
-            results[residency] = train(flags, folder, residency, group if residency == "Swap" else None)
-            row, losses = results[residency]
-            print(f"{residency}: " + ", ".join(
-                f"{name} {value:.2f} s" if name == "seconds" else f"{name} {value / 2**20:.0f} MiB"
-                for name, value in row.items()) + f", losses {losses[0]:.6f} to {losses[-1]:.6f}", flush=True)
-        seconds, memory = predict(flags, folder)
-        row = results["Swap"][0]
-        print(f"a plan predicts {seconds:.2f} s for Swap, {seconds / row['seconds']:.2f} of what was measured, and "
-              f"{memory / 2**20:.0f} MiB, {memory / row['own']:.2f} of it")
+
+        def run(name, job):
+            results[name] = train(flags, folder, name, job, None if name == "Resident" else group)
+            row, losses = results[name]
+            print(f"{name}: " + ", ".join(
+                f"{column} {value:.2f} s" if column == "seconds" else f"{column} {value / 2**20:.0f} MiB"
+                for column, value in row.items()) + f", losses {losses[0]:.6f} to {losses[-1]:.6f}", flush=True)
+
+        if not flags.alone:
+            run("Resident", write_job(flags, folder, "Resident"))
+        job = write_job(flags, folder, "Swap")
+        run("Swap", job)
+        probe(flags, folder, job)
+        compare(plan(flags, folder, job, f"{folder}/as_it_is.json"), results["Swap"][0], "Swap")
+        if flags.planned:
+            planned = f"{folder}/Planned.json"
+            best = plan(flags, folder, write_job(flags, folder, "Planned"), planned)
+            swap = best["stages"][0]["swap"]
+            print(f"the best plan: {swap['segments']} segments, {swap['together']} microbatches together, "
+                  f"memory.device {json.loads(pathlib.Path(planned).read_text())['spec']['pipeline']['memory'].get('device', 0) >> 20} MiB")
+            run("Planned", planned)
+            compare(best, results["Planned"][0], "it")
+            print(f"Planned against Swap: {results['Swap'][0]['seconds'] / results['Planned'][0]['seconds']:.2f} of the "
+                  "tokens a second")
     if not flags.alone:
-        (resident, expected), (swapped, losses) = results["Resident"], results["Swap"]
+        (resident, expected), (swapped, _) = results["Resident"], results["Swap"]
         print(f"Swap against Resident: {resident['seconds'] / swapped['seconds']:.2f} of the tokens a second")
-        if any(abs(a - b) > 1e-5 * abs(b) for a, b in zip(losses, expected)):
-            sys.exit(f"losses differ: {losses} and {expected}")
+        for name, (_, losses) in results.items():
+            if any(abs(a - b) > 1e-5 * abs(b) for a, b in zip(losses, expected)):
+                sys.exit(f"losses of {name} differ: {losses} and {expected}")
 
 
 if __name__ == "__main__":

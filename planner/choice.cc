@@ -16,6 +16,7 @@ constexpr const char* kStages = "/spec/pipeline/stages";
 constexpr const char* kLayers = "/spec/pipeline/boundary/layers";
 constexpr const char* kCodec = "/spec/pipeline/boundary/codec";
 constexpr const char* kResidency = "/spec/pipeline/residency";
+constexpr const char* kDeviceMemory = "/spec/pipeline/memory/device";
 constexpr const char* kInFlightMax = "/spec/pipeline/inFlightMax";
 constexpr const char* kStepMode = "/spec/training/stepMode";
 constexpr const char* kOverlap = "/spec/training/local/overlap";
@@ -47,6 +48,7 @@ Request ForMemory(const api::SwarmJob& job, const AlikeWorkers& workers, bool sw
                   .overlap = false,
                   .residency = swaps && !pipeline.residency,
                   .layers = !pipeline.boundary.layers,
+                  .segments = false,
                   .replicas = false};
   return request;
 }
@@ -61,6 +63,7 @@ Open OpenIn(const json& manifest) {
           .overlap = IsOpen(manifest, kOverlap),
           .residency = IsOpen(manifest, kResidency),
           .layers = IsOpen(manifest, kLayers),
+          .segments = IsOpen(manifest, kDeviceMemory),
           .replicas = IsOpen(manifest, kReplicas)};
 }
 
@@ -78,6 +81,9 @@ api::PlanChoice ChoiceOf(const Plan& plan, const Open& open) {
   }
   if (open.residency && spec.pipeline.residency == api::Residency::kSwap) {
     choice.residency = spec.pipeline.residency;
+  }
+  if (open.segments && spec.pipeline.memory.device > 0) {
+    choice.deviceMemory = spec.pipeline.memory.device;
   }
   if (open.step_mode) choice.stepMode = spec.training.stepMode;
   if (open.overlap && spec.training.local.overlap) choice.overlap = true;
@@ -103,6 +109,7 @@ void FillIn(const api::PlanChoice& choice, json* manifest) {
   if (choice.layers) fill(kLayers, *choice.layers);
   if (choice.codec) fill(kCodec, NameOf(*choice.codec));
   if (choice.residency) fill(kResidency, NameOf(*choice.residency));
+  if (choice.deviceMemory) fill(kDeviceMemory, *choice.deviceMemory);
   if (choice.stepMode) fill(kStepMode, NameOf(*choice.stepMode));
   if (choice.overlap) fill(kOverlap, *choice.overlap);
   if (choice.microbatchSize) fill(kMicrobatchSize, *choice.microbatchSize);

@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "api/model/decoder_config.h"
+#include "planner/choice.h"
 #include "planner/cuts.h"
 #include "planner/search.h"
 #include "planner/short_pipeline.h"
@@ -45,7 +47,8 @@ Request Of(api::SwarmJob job, std::vector<Machines> groups, std::vector<Link> li
 
 /// Nothing is left out of the manifest, with so many stages.
 Request Fixed(Request request, std::uint64_t stages) {
-  request.open = {.stages = false, .codec = false, .step_mode = false, .microbatch = false};
+  request.open = {
+      .stages = false, .codec = false, .step_mode = false, .microbatch = false, .segments = false};
   request.job.spec.pipeline.stages = stages;
   return request;
 }
@@ -505,6 +508,52 @@ TEST(Planner, ASwappedStepBesideADeviceIsBoundByWhatIsSlow) {
   const auto parameters = static_cast<double>(model.ParametersOf({0, 12}).all());
   EXPECT_NEAR(update.update_seconds, parameters / 1e8, 0.01);
   EXPECT_EQ(LimitText(update), "the updates that the hosts of stage 0 compute");
+}
+
+TEST(Planner, ASwappedPlanHasTheBestSegmentsAndTheBestNumberThatPassTogether) {
+  for (const double teraflops : {0.1, 5.0, 100.0}) {
+    Request request = OnSmallDevice(teraflops);
+    request.fleet.groups[0].device_bytes *= 3;  // room for segments of several layers
+    request.job.spec.pipeline.residency = api::Residency::kSwap;
+    const double taken = FindPlans(request).plans.front().prediction.tokens_per_second;
+    request.open.segments = true;
+    const Plan chosen = FindPlans(request).plans.front();
+    const double best = chosen.prediction.tokens_per_second;
+    EXPECT_GE(best, taken);
+    // Nothing that a manifest could say is better.
+    const ModelCosts model(chosen.way.spec);
+    double most = 0;
+    for (std::uint64_t mebibytes = 256; mebibytes < 8192; mebibytes += 32) {
+      for (std::uint64_t together = 1; together <= 64; ++together) {
+        Way way = chosen.way;
+        way.spec.pipeline.memory.device = mebibytes << 20;
+        way.spec.pipeline.inFlightMax = together;
+        const Machines& group = request.fleet.groups[0];
+        if (LeastMemory(way.spec, model, group, {0, 12}, true) > group.device_bytes) continue;
+        most = std::max(most, Predict(way, model, request.fleet).tokens_per_second);
+      }
+    }
+    EXPECT_GE(best, most * (1 - kPlanTie)) << teraflops;
+    // The manifest has them.
+    const api::PlanChoice choice = ChoiceOf(chosen, request.open);
+    nlohmann::json manifest = nlohmann::json::object();
+    FillIn(choice, &manifest);
+    const auto& pipeline = manifest["spec"]["pipeline"];
+    EXPECT_EQ(pipeline.value("inFlightMax", std::uint64_t{0}),
+              chosen.prediction.in_flight_max.value_or(0));
+    const auto memory = pipeline.value("memory", nlohmann::json::object());
+    EXPECT_EQ(memory.value("device", std::uint64_t{0}), chosen.way.spec.pipeline.memory.device);
+  }
+}
+
+TEST(Planner, WhatTheManifestSaysOfSegmentsStays) {
+  Request request = OnSmallDevice(5);
+  request.open.segments = true;
+  request.job.spec.pipeline.memory.device = 700 << 20;
+  request.job.spec.pipeline.inFlightMax = 3;
+  const Plan plan = FindPlans(request).plans.front();
+  EXPECT_EQ(plan.way.spec.pipeline.memory.device, 700u << 20);
+  EXPECT_EQ(plan.prediction.stages[0].swap->tasks, 3u);
 }
 
 TEST(Planner, AHostWithoutRoomForTheStateSwapsToItsDisk) {

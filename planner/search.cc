@@ -15,6 +15,7 @@
 #include "base/gibibytes.h"
 #include "planner/cuts.h"
 #include "planner/ranking.h"
+#include "planner/segment_choice.h"
 #include "planner/stage_memory.h"
 #include "planner/turns.h"
 
@@ -27,6 +28,8 @@ using Counts = std::vector<std::uint64_t>;
 constexpr std::uint64_t kUsesMax = 32;
 constexpr std::uint64_t kMicrobatchMax = 64;
 constexpr double kTie = kPlanTie;
+/// Of so many of the most promising swapped ways the segments are searched.
+constexpr std::size_t kRefinedMax = 16;
 
 std::uint64_t Sum(const Counts& counts) {
   std::uint64_t sum = 0;
@@ -385,14 +388,16 @@ std::vector<Plan> Contenders(std::vector<Plan> plans, const Request& request) {
                            [&](std::size_t i) { return Worth(plans[i].prediction, request.goal); });
   std::map<decltype(Kind(plans.front())), double> most;
   std::vector<bool> contends(plans.size(), false);
+  std::size_t refined = 0;
   for (const std::size_t i : order) {
     Prediction& prediction = plans[i].prediction;
     double& best = most[Kind(plans[i])];
     if (Worth(prediction, request.goal) * (1 + kRounding) < best * (1 - kTie)) continue;
     contends[i] = true;
-    if (prediction.in_flight_max) {
-      const Way& way = plans[i].way;
-      prediction = Predict(way, costs.Of(way.spec), request.fleet);
+    const ModelCosts& model = costs.Of(plans[i].way.spec);
+    if (prediction.in_flight_max) prediction = Predict(plans[i].way, model, request.fleet);
+    if (IsSwapped(plans[i]) && refined++ < kRefinedMax) {
+      plans[i] = WithBestSegments(plans[i], model, request);
     }
     best = std::max(best, Worth(prediction, request.goal));
   }

@@ -28,6 +28,7 @@ struct Open {
   bool overlap = true;    ///< of step mode Local
   bool residency = true;  ///< whether stages are swapped
   bool layers = true;
+  bool segments = true;  ///< of stages that are swapped: their memory, and what passes together
   bool replicas = true;  ///< the number of workers
   bool operator==(const Open&) const = default;
 };

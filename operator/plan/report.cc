@@ -249,6 +249,7 @@ std::string ChoiceText(const api::PlanChoice& choice) {
   add_name("stepMode", choice.stepMode);
   add_number("microbatchSize", choice.microbatchSize);
   add_number("inFlightMax", choice.inFlightMax);
+  add_number("memory.device", choice.deviceMemory);
   add_number("replicas", choice.replicas);
   if (choice.tokensPerSecond) {
     text += ": about " + std::to_string(std::llround(*choice.tokensPerSecond)) +
