@@ -546,6 +546,19 @@ TEST(Planner, ASwappedPlanHasTheBestSegmentsAndTheBestNumberThatPassTogether) {
   }
 }
 
+TEST(Planner, ABoundThatIsWhatAWorkerTakesAnyhowChangesNoSwappedPlan) {
+  Request request = OnSmallDevice(5);
+  const Prediction taken = FindPlans(request).plans.front().prediction;
+  ASSERT_EQ(taken.stages[0].swap->tasks, 8u);
+  request.job.spec.pipeline.inFlightMax = 8;
+  const Prediction said = FindPlans(request).plans.front().prediction;
+  EXPECT_EQ(said.step_seconds, taken.step_seconds);
+  EXPECT_EQ(said.limit, taken.limit);
+  // Half as many come twice as often.
+  request.job.spec.pipeline.inFlightMax = 4;
+  EXPECT_GT(FindPlans(request).plans.front().prediction.step_seconds, taken.step_seconds);
+}
+
 TEST(Planner, WhatTheManifestSaysOfSegmentsStays) {
   Request request = OnSmallDevice(5);
   request.open.segments = true;

@@ -138,6 +138,8 @@ class Predictor {
   void InFlight();
   /// Of the trainer's caps: a microbatch is held from its drawing until all workers are done.
   void BoundByCaps();
+  /// Of the room for few in flight.
+  void BoundByRoom();
   double StepWork(std::size_t stage) const;
   /// `own`: of latency_, what one microbatch of the `seconds` takes.
   void Bound(double seconds, double own, Limit limit, std::size_t stage);
@@ -493,6 +495,19 @@ double Predictor::ShortRate() const {
   return ShortPipelineRate(stages, *result_.in_flight_max);
 }
 
+void Predictor::BoundByRoom() {
+  if (!swaps_) {
+    const double rate = ShortRate();
+    return Bound(microbatches_ / rate, 1 / rate, Limit::kInFlight, 0);
+  }
+  // Those that pass a stage together leave the other stages nothing to do, if they are all that
+  // there is room for.
+  for (std::size_t s = 0; stages_ > 1 && s < stages_; ++s) {
+    const double held = Number(all_[s].in_flight) * all_[s].machines;
+    Bound(microbatches_ * latency_ / held, latency_, Limit::kInFlight, s);
+  }
+}
+
 void Predictor::Step(bool roomy) {
   for (std::size_t s = 0; s < stages_; ++s) {
     const Stage& stage = all_[s];
@@ -515,10 +530,7 @@ void Predictor::Step(bool roomy) {
     }
   }
   BoundByCaps();
-  if (result_.in_flight_max && !roomy) {
-    const double rate = ShortRate();
-    Bound(microbatches_ / rate, 1 / rate, Limit::kInFlight, 0);
-  }
+  if (result_.in_flight_max && !roomy) BoundByRoom();
   // A fold is reported, a sum is ordered, its digest reported, and the commit sent.
   result_.commit_seconds = 4 * TrainerWay();
   if (sync_) {
