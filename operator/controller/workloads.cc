@@ -31,8 +31,11 @@ bool Workloads::IsMissing(const Status& status) {
 Result<const kube::Store*> Workloads::Open() {
   const std::lock_guard lock(mutex_);
   // The right to read them may be taken away, and Kueue removed, while they are watched.
-  const bool in_doubt =
-      std::ranges::any_of(reflectors_, [](const auto& each) { return IsMissing(each->failure()); });
+  // A watch that was allowed when it began goes on for minutes, so what was missing once stays in
+  // doubt.
+  const bool in_doubt = !missing_.ok() || std::ranges::any_of(reflectors_, [](const auto& each) {
+    return IsMissing(each->failure());
+  });
   if (reflectors_.empty() || in_doubt) RETURN_IF_ERROR(Look());
   if (reflectors_.empty()) Watch();
   const Timepoint end = timing_.Now() + kSyncLimit;
@@ -50,12 +53,10 @@ Status Workloads::CanRead() {
 }
 
 Status Workloads::Look() {
-  if (looked_ && timing_.Now() - *looked_ < kMissingFor) return missing_;
+  if (!missing_.ok() && timing_.Now() - looked_ < kMissingFor) return missing_;
   const Status found = LookForKueue();
-  if (IsMissing(found)) {
-    missing_ = found;
-    looked_ = timing_.Now();
-  }
+  if (found.ok() || IsMissing(found)) missing_ = found;
+  looked_ = timing_.Now();
   return found;
 }
 

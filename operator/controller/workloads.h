@@ -5,7 +5,6 @@
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -47,8 +46,8 @@ class Workloads {
   kube::Timing& timing_;
   const std::shared_ptr<kube::Store> store_ = std::make_shared<kube::Store>();
   std::mutex mutex_;
-  Status missing_;                   // guarded, as all below; ok: not known to be missing
-  std::optional<Timepoint> looked_;  // when that was found out
+  Status missing_;      // guarded, as all below; ok: not known to be missing
+  Timepoint looked_{};  // when that was found out
   std::vector<std::unique_ptr<kube::Reflector>> reflectors_;  // last: its threads call the others
 };
 
