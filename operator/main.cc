@@ -295,8 +295,8 @@ class Operator {
       if (!home || !controller_->usable()) continue;
       controller_->LookAtClusters();
       gateway_.Look();
-      if (!controller_->synced())
-        continue;  // what belongs to no job that is known may be another's
+      // What belongs to no job that is known may be one's that cannot be read yet.
+      if (!controller_->synced()) continue;
       controller_->machines().Tend();
       const Status tended = home->Tend(controller_->JobUids());
       if (!tended.ok()) LOG_WARN("satellites that were revoked may stay: {}", tended.ToString());

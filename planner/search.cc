@@ -14,6 +14,7 @@
 #include "api/validate.h"
 #include "base/gibibytes.h"
 #include "planner/cuts.h"
+#include "planner/places.h"
 #include "planner/ranking.h"
 #include "planner/segment_choice.h"
 #include "planner/stage_memory.h"
@@ -31,12 +32,6 @@ constexpr double kTie = kPlanTie;
 /// Of so many of the most promising swapped ways the segments are searched.
 constexpr std::size_t kRefinedMax = 16;
 
-std::uint64_t Sum(const Counts& counts) {
-  std::uint64_t sum = 0;
-  for (const std::uint64_t count : counts) sum += count;
-  return sum;
-}
-
 /// Of each of these, those with so many machines of one group instead that together they are
 /// `wanted`.
 std::vector<Counts> WithSum(const std::vector<Counts>& uses, const Fleet& fleet,
@@ -44,7 +39,7 @@ std::vector<Counts> WithSum(const std::vector<Counts>& uses, const Fleet& fleet,
   std::vector<Counts> filled;
   for (const Counts& use : uses) {
     for (std::size_t g = 0; g < use.size(); ++g) {
-      const std::uint64_t others = Sum(use) - use[g];
+      const std::uint64_t others = MachinesIn(use) - use[g];
       if (wanted < others || wanted - others > fleet.groups[g].count) continue;
       Counts with = use;
       with[g] = wanted - others;
@@ -248,8 +243,8 @@ std::vector<Search::Mode> Search::ModeChoices() const {
 /// the stages that lack most (worker/protocol/coordinator/membership/loading.h), and stages have
 /// equal numbers of replicas, the first ones the rest (api/model/layout.h).
 std::vector<Counts> PlaceMachines(const Counts& use, std::size_t stages) {
-  Counts lacks(stages, Sum(use) / stages);
-  for (std::size_t s = 0; s < Sum(use) % stages; ++s) ++lacks[s];
+  Counts lacks(stages, MachinesIn(use) / stages);
+  for (std::size_t s = 0; s < MachinesIn(use) % stages; ++s) ++lacks[s];
   std::vector<Counts> machines(stages, Counts(use.size(), 0));
   for (std::size_t g = 0; g < use.size(); ++g) {
     for (std::uint64_t n = 0; n < use[g]; ++n) {
@@ -279,7 +274,7 @@ void Search::EachWay(const Call& use_way) const {
              request_.open.replicas ? std::nullopt : std::optional(wanted.workers.replicas));
   for (const std::uint64_t stages : StageChoices()) {
     for (const Counts& use : uses) {
-      const std::uint64_t count = Sum(use);
+      const std::uint64_t count = MachinesIn(use);
       if (count < stages * wanted.pipeline.minReplicasPerStage) continue;
       if (request_.in_order && !IsInOrder(use, request_.fleet)) continue;
       const std::vector<Counts> machines = PlaceMachines(use, stages);
@@ -290,7 +285,7 @@ void Search::EachWay(const Call& use_way) const {
         std::vector<Most> most(stages);
         for (std::size_t s = 0; s < stages; ++s) {
           most[s].fill(model.layers());
-          const std::size_t alone = Sum(machines[s]) == 1 ? 1 : 0;
+          const std::size_t alone = MachinesIn(machines[s]) == 1 ? 1 : 0;
           for (std::size_t g = 0; g < use.size(); ++g) {
             if (machines[s][g] == 0) continue;
             for (std::size_t ends = 0; ends < most[s].size(); ++ends) {

@@ -5,28 +5,13 @@
 #include <utility>
 
 #include "api/model/memory.h"
+#include "planner/places.h"
 #include "planner/ranking.h"
-#include "planner/stage_memory.h"
 #include "planner/swapping.h"
 #include "worker/model/segments/plan.h"
 
 namespace swarm::planner {
 namespace {
-
-template <typename Call>
-void EachPlace(const Way& way, const Call& call) {
-  for (std::size_t s = 0; s < way.machines.size(); ++s) {
-    for (std::size_t g = 0; g < way.machines[s].size(); ++g) {
-      if (way.machines[s][g] > 0) call(s, g);
-    }
-  }
-}
-
-std::uint64_t MachinesIn(const Way& way, std::size_t stage) {
-  std::uint64_t sum = 0;
-  for (const std::uint64_t count : way.machines[stage]) sum += count;
-  return sum;
-}
 
 /// Bytes for segments of each number of layers below that of the way; 0: what a worker takes.
 std::set<std::uint64_t> MemoryChoices(const Way& way, const ModelCosts& model, const Fleet& fleet) {
@@ -54,8 +39,8 @@ std::set<std::uint64_t> MemoryChoices(const Way& way, const ModelCosts& model, c
 std::set<std::uint64_t> TogetherChoices(const Way& way) {
   if (way.spec.pipeline.inFlightMax > 0) return {way.spec.pipeline.inFlightMax};
   const api::Training& training = way.spec.training;
-  std::uint64_t fewest = MachinesIn(way, 0);
-  for (std::size_t s = 1; s < way.runs.size(); ++s) fewest = std::min(fewest, MachinesIn(way, s));
+  std::uint64_t fewest = MachinesIn(way.machines.front());
+  for (const auto& counts : way.machines) fewest = std::min(fewest, MachinesIn(counts));
   const std::uint64_t microbatches = training.globalBatchSize / training.microbatchSize;
   const std::uint64_t most = training.stepMode == api::StepMode::kLocal
                                  ? training.local.microbatches
@@ -63,17 +48,6 @@ std::set<std::uint64_t> TogetherChoices(const Way& way) {
   std::set<std::uint64_t> choices = {0, most};
   for (std::uint64_t n = 1; n < most; n *= 2) choices.insert(n);
   return choices;
-}
-
-bool HasRoom(const Way& way, const ModelCosts& model, const Fleet& fleet) {
-  bool fits = true;
-  EachPlace(way, [&](std::size_t s, std::size_t g) {
-    const Machines& group = fleet.groups[g];
-    const double room = group.room() > 0 ? group.room() : kRoomMax;
-    const bool alone = MachinesIn(way, s) == 1;
-    fits = fits && LeastMemory(way.spec, model, group, way.runs[s], alone) <= room;
-  });
-  return fits;
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "planner/places.h"
 #include "planner/stage_memory.h"
 
 namespace swarm::planner {
@@ -13,12 +14,6 @@ namespace {
 constexpr double kTurnMax = 1000;
 /// As a share: less than what is needed.
 constexpr double kBelow = 1e-3;
-
-std::uint64_t MachinesIn(const std::vector<std::uint64_t>& counts) {
-  std::uint64_t sum = 0;
-  for (const std::uint64_t count : counts) sum += count;
-  return sum;
-}
 
 Fleet Scaled(Fleet fleet, const Scale& scale) {
   for (Link& link : fleet.links) link.rate *= scale.links;
@@ -36,27 +31,6 @@ Fleet Scaled(Fleet fleet, const Scale& scale) {
     group.from_device = FromDevice(group) * scale.hosts;
   }
   return fleet;
-}
-
-/// Calls call(stage, group) for those of which the way has machines.
-template <typename Call>
-void EachPlace(const Way& way, const Call& call) {
-  for (std::size_t s = 0; s < way.runs.size(); ++s) {
-    for (std::size_t g = 0; g < way.machines[s].size(); ++g) {
-      if (way.machines[s][g] > 0) call(s, g);
-    }
-  }
-}
-
-bool HasRoom(const Way& way, const ModelCosts& model, const Fleet& fleet) {
-  bool has = true;
-  EachPlace(way, [&](std::size_t s, std::size_t g) {
-    const Machines& group = fleet.groups[g];
-    const double room = group.room() > 0 ? group.room() : kRoomMax;
-    has = has &&
-          LeastMemory(way.spec, model, group, way.runs[s], MachinesIn(way.machines[s]) < 2) <= room;
-  });
-  return has;
 }
 
 /// The factor nearest to 1, up or down to `end`, at which the other plan is better.

@@ -35,7 +35,7 @@ const char* NameOf(Limit limit) {
       return "Connection";
     case Limit::kInFlight:
       return "InFlight";
-    case planner::Limit::kInFlightCap:
+    case Limit::kInFlightCap:
       return "InFlightCap";
     case Limit::kSum:
       return "Sum";

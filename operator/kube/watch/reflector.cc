@@ -36,15 +36,13 @@ Status Reflector::failure() const {
 
 void Reflector::OnFailed(const std::string& what, const Status& why) {
   const std::lock_guard lock(mutex_);
+  if (failure_.ok()) LOG_WARN("{}, will retry: {}", what, why.message());
   failure_ = why;
-  if (!failing_.exchange(true)) LOG_WARN("{}, will retry: {}", what, why.message());
 }
 
-void Reflector::OnWorked() {
-  if (!failing_) return;
+bool Reflector::OnWorked() {
   const std::lock_guard lock(mutex_);
-  failure_ = Status();
-  failing_ = false;
+  return !std::exchange(failure_, Status()).ok();
 }
 
 void Reflector::Run(std::stop_token stop) {
@@ -77,8 +75,7 @@ void Reflector::List(const ListWatchStep& step, std::stop_token stop) {
     OnFailed("cannot list " + What(), list.status());
     return policy_.OnListFailed(list.status(), timing_.Now());
   }
-  if (failing_) LOG_INFO("listed {} again", What());
-  OnWorked();
+  if (OnWorked()) LOG_INFO("listed {} again", What());
   heard_ = timing_.Now();
   policy_.OnListed(list->resource_version);
   options_.store->Replace(list->items, on_change_, options_.ns);

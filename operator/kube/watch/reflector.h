@@ -63,8 +63,10 @@ class Reflector {
 
  private:
   std::string What() const;  ///< for logs
+  /// The first failure after a success is logged.
   void OnFailed(const std::string& what, const Status& why);
-  void OnWorked();
+  /// Whether the try before had failed.
+  bool OnWorked();
   void Run(std::stop_token stop);
   void List(const ListWatchStep& step, std::stop_token stop);
   void Watch(const ListWatchStep& step, std::stop_token stop);
@@ -80,8 +82,7 @@ class Reflector {
   std::atomic<Timepoint> heard_{Timepoint()};
   mutable std::mutex mutex_;
   mutable std::condition_variable_any synced_changed_;
-  Status failure_;                    // guarded
-  std::atomic<bool> failing_{false};  // failure_ is not ok
+  Status failure_;       // guarded
   std::jthread thread_;  // last: constructed after, and destroyed before, the other members
 };
 
