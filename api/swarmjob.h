@@ -196,8 +196,8 @@ enum class ReduceCodec { kNone, kBF16, kInt8, kInt4 };
 struct LocalSteps {
   std::uint64_t innerSteps = 50;   ///< of a replica in a round
   std::uint64_t microbatches = 1;  ///< of an inner step; the last of a round may have fewer
-  double outerLearningRate = 0.6;
-  double outerMomentum = 0.9;
+  std::optional<double> outerLearningRate;  ///< none: outer_step.h, as of the momentum
+  std::optional<double> outerMomentum;
   bool overlap = false;  ///< a round's sum is made while the next round computes
   /// Of the weights. A round exchanges one of them, so each is exchanged every so many rounds.
   std::uint64_t fragments = 1;
@@ -334,9 +334,8 @@ struct Pipeline {
   bool surviveRegionLoss = false;
   std::optional<Residency> residency;  ///< absent: Resident where the device has room
   PipelineMemory memory;
-  /// The largest number of microbatches that a worker holds between forward and backward, if its
-  /// device has no room for more. 0: as many as keep it busy, given the distance between the
-  /// stages.
+  /// The largest number of microbatches that a worker holds between forward and backward. 0: as
+  /// many as keep it busy, given the distance between the stages, and at most 16 for each stage.
   std::uint64_t inFlightMax = 0;
   Recompute recompute = Recompute::kNone;
   ShardUpdate shardUpdate = ShardUpdate::kNone;

@@ -172,9 +172,10 @@ void JudgeLocal(Judge& judge, const Spec& spec) {
   }
   constexpr std::uint64_t kFragmentsMax = 64;
   judge.Range(path + ".fragments", local.fragments, std::uint64_t{1}, kFragmentsMax);
-  judge.Positive(path + ".outerLearningRate", local.outerLearningRate, 100);
-  judge.Expect(local.outerMomentum >= 0 && local.outerMomentum < 1, path + ".outerMomentum",
-               "is " + Text(local.outerMomentum), "at least 0, less than 1");
+  judge.Positive(path + ".outerLearningRate", local.outerLearningRate.value_or(1), 100);
+  const double momentum = local.outerMomentum.value_or(0);
+  judge.Expect(momentum >= 0 && momentum < 1, path + ".outerMomentum", "is " + Text(momentum),
+               "at least 0, less than 1");
   const std::string why = ": stepMode Local does nothing else yet";
   judge.Expect(training.accumulation == Accumulation::kFloat, "spec.training.accumulation",
                "is Exact", "Float: steps of replicas depend on who takes them");

@@ -7,6 +7,7 @@
 
 #include "api/format/enum_names.h"
 #include "api/model/memory.h"
+#include "api/outer_step.h"
 #include "base/log.h"
 #include "base/machine_memory.h"
 #include "worker/checkpoint/checkpoint.h"
@@ -53,15 +54,16 @@ model::SwapOptions SwapOptionsOf(const api::SwarmJob& job) {
 model::LocalOptions LocalOptionsOf(const api::SwarmJob& job) {
   const api::Training& training = job.spec.training;
   if (training.stepMode != api::StepMode::kLocal) return {};
+  const api::OuterStep outer = api::OuterStepOf(training);
   return {.inner_steps = training.local.innerSteps,
           .microbatches = training.local.microbatches,
-          .outer_learning_rate = training.local.outerLearningRate,
-          .outer_momentum = training.local.outerMomentum,
+          .outer_learning_rate = outer.learning_rate,
+          .outer_momentum = outer.momentum,
           .max_grad_norm = training.maxGradNorm,
           .overlaps = training.local.overlap,
           .fragments = training.local.fragments,
-          .sums_weights = training.local.innerSteps == 1 && training.local.outerLearningRate == 1 &&
-                          training.local.outerMomentum == 0 && !training.local.overlap &&
+          .sums_weights = training.local.innerSteps == 1 && outer.learning_rate == 1 &&
+                          outer.momentum == 0 && !training.local.overlap &&
                           training.local.fragments == 1 &&
                           training.reduceCodec == api::ReduceCodec::kNone,
           .learning_rate = [spec = job.spec](protocol::Version version) {
