@@ -3,7 +3,8 @@
 pipeline of stages brings more tokens per second over slow links: the same four devices, the same links.
 
 Usage: bench/atom.py [--build FOLDER] [--shapes small,wide] [--rates 10,50,200,1000] [--rtts 80] [--inner 100]
-                     [--local Int8,Int4] [--pipelines Int8:Delayed,32x:Delayed,...] [--torch float32] ...      (as root)
+                     [--local Int8,Int4] [--pipelines Int8:Delayed,32x:Delayed,...] [--tokens 256] [--in-flight 256]
+                     [--torch float32] ...      (as root)
 
 As in goodput.py, compute is timed at the rate of a T4 (20 TFLOP/s) and bytes are real, over bench/wan. A replica of
 Local computes its forward twice; weights and gradients, two bytes each, cross PCIe at 12 GB/s beside that, and the
@@ -118,6 +119,7 @@ def parse_arguments():
     parser.add_argument("--steps", type=int, default=1, help="of pipelines, that count")
     parser.add_argument("--microbatches", type=int, default=256, help="a step of a pipeline")
     parser.add_argument("--tokens", type=int, default=256, help="a microbatch")
+    parser.add_argument("--in-flight", type=int, default=256, help="most that a worker of a pipeline holds, as a plan has it")
     parser.add_argument("--patience", type=int, default=1800, help="seconds for a run")
     parser.add_argument("--keep", type=pathlib.Path, help=argparse.SUPPRESS)
     return parser.parse_args()

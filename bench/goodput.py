@@ -65,7 +65,7 @@ def manifest(options, mode, corpus):
             "training": {
                 "maxSteps": options.steps + WARM_UP_STEPS, "globalBatchSize": options.microbatches,
                 "microbatchSize": 1, "sequenceLength": options.tokens, "stepMode": mode},
-            "pipeline": {"stages": options.stages},
+            "pipeline": {"stages": options.stages, "inFlightMax": getattr(options, "in_flight", 0)},
             "checkpoint": {"intervalSteps": 1000000}}}
 
 
@@ -185,6 +185,7 @@ def parse_arguments():
     parser.add_argument("--steps", type=int, default=3, help="that count, after the first two")
     parser.add_argument("--microbatches", type=int, default=64, help="a step")
     parser.add_argument("--tokens", type=int, default=256, help="a microbatch")
+    parser.add_argument("--in-flight", type=int, default=0, help="pipeline.inFlightMax")
     parser.add_argument("--patience", type=int, default=300, help="seconds for a run")
     parser.add_argument("--report", type=pathlib.Path, help="written: all results as JSON")
     parser.add_argument("--keep", type=pathlib.Path, help="folder to copy each run's files to")

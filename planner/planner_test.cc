@@ -15,6 +15,7 @@
 #include "planner/short_pipeline.h"
 #include "planner/stage_memory.h"
 #include "worker/protocol/grid/reduce_grid.h"
+#include "worker/protocol/routing/router.h"
 
 namespace swarm::planner {
 namespace {
@@ -307,20 +308,31 @@ TEST(Planner, AShortPipelineIsAsFastAsItsRoomAllows) {
   EXPECT_NEAR(ShortPipelineRate({wide, wide}, 2), 4 * two, 1e-9);
 }
 
-TEST(Planner, ATrainerLetsAWorkerHoldSoManyMicrobatchesAndNoMore) {
+TEST(Planner, AManifestLetsAWorkerHoldWhatHidesALongWay) {
   // Work of milliseconds, half a second from here to there.
   Request request = Fixed(Of(Job(), {Group("t", 4, 200)}, {{"*", "*", 0.5}}), 2);
   request.job.spec.training.stepMode = api::StepMode::kDelayed;
   request.job.spec.training.globalBatchSize = 4096;
   const Prediction p = FindPlans(request).plans.front().prediction;
-  EXPECT_EQ(p.limit, Limit::kInFlightCap);
-  EXPECT_FALSE(p.in_flight_max.has_value()) << "there is memory for more";
-  // To the first worker, to the second, back, and to the trainer: two round trips for 64.
-  EXPECT_GE(p.step_seconds, 4096 * 1.0 / 64);
-  EXPECT_LE(p.step_seconds, 4096 * 1.05 / 64);
-  // Longer ones hide their way.
+  EXPECT_EQ(p.limit, Limit::kCompute);
+  ASSERT_TRUE(p.in_flight_max.has_value());
+  EXPECT_GT(*p.in_flight_max, 2 * protocol::kInFlightPerStage) << "a trainer allows this of itself";
+  const api::PlanChoice choice = ChoiceOf(FindPlans(request).plans.front(), request.open);
+  EXPECT_EQ(choice.inFlightMax, p.in_flight_max);
+  // To the first worker, to the second, back, and to the trainer: two round trips for 64 in the two
+  // workers of a stage.
+  request.job.spec.pipeline.inFlightMax = 32;
+  const Prediction held = FindPlans(request).plans.front().prediction;
+  EXPECT_EQ(held.limit, Limit::kInFlight);
+  EXPECT_EQ(held.in_flight_max, 32u);
+  EXPECT_GE(held.step_seconds, 4096 * 1.0 / 64);
+  EXPECT_LE(held.step_seconds, 4096 * 1.05 / 64);
+  // As many as a trainer allows of itself hide the way of longer ones.
+  request.job.spec.pipeline.inFlightMax = 0;
   request.job.spec.training.microbatchSize = 64;
-  EXPECT_EQ(FindPlans(request).plans.front().prediction.limit, Limit::kCompute);
+  const Prediction longer = FindPlans(request).plans.front().prediction;
+  EXPECT_EQ(longer.limit, Limit::kCompute);
+  EXPECT_FALSE(longer.in_flight_max.has_value());
 }
 
 TEST(Planner, ANumberOfReplicasThatIsSaidIsMetInALargeFleetToo) {
@@ -659,9 +671,10 @@ TEST(Planner, AJobThatIsSwappedIsPlannedAsThat) {
   EXPECT_EQ(FindPlans(request).plans.size(), 2u);
 }
 
-TEST(Planner, ASwappedStepThatOverlapsTheNextHidesItsSumAndNotItsUpdate) {
+TEST(Planner, ASwappedStepThatOverlapsTheNextHidesItsSumAndWithExactSumsNotItsUpdate) {
   // As in DelayedHidesALongReduce: a sum takes 2 s, and so does the work, but for the disk.
   Request request = Fixed(Of(Job(), {Group("t", 2, 10)}), 1);
+  request.job.spec.training.accumulation = api::Accumulation::kExact;
   Machines& group = request.fleet.groups[0];
   group.upload = group.download = 4e8;
   group.disk = 2e9;
@@ -686,6 +699,35 @@ TEST(Planner, ASwappedStepThatOverlapsTheNextHidesItsSumAndNotItsUpdate) {
   EXPECT_NEAR(delayed.step_seconds, sync.bound_seconds + delayed.update_seconds, 1e-9);
   EXPECT_EQ(delayed.limit, Limit::kDisk);
   EXPECT_EQ(delayed.stages[0].memory_bytes, sync.stages[0].memory_bytes);
+}
+
+TEST(Planner, AnUpdateBesideTheNextStepsTasksTakesWhatTheDiskOrTheHostTakesLonger) {
+  Request request = Fixed(Of(Job(), {Group("t", 1, 10)}), 1);
+  request.open.residency = request.open.replicas = false;
+  request.job.spec.workers.replicas = 1;
+  request.job.spec.pipeline.residency = api::Residency::kSwap;
+  const auto predict = [&](api::StepMode mode, double disk, double updates) {
+    request.fleet.groups[0].disk = disk;
+    request.fleet.groups[0].update_rate = updates;
+    request.job.spec.training.stepMode = mode;
+    return FindPlans(request).plans.front().prediction;
+  };
+  constexpr api::StepMode kSync = api::StepMode::kSync, kDelayed = api::StepMode::kDelayed;
+  const auto passes = [](const Prediction& p) { return p.stages[0].swap->pass_seconds; };
+  // The disk is fast enough for both.
+  const Prediction fast = predict(kDelayed, 1e11, 0);
+  EXPECT_NEAR(fast.step_seconds, passes(fast), 1e-3 * fast.step_seconds);
+  // It is busy all the time, and nothing else costs anything.
+  const Prediction slow = predict(kDelayed, 1e8, 0), in_turn = predict(kSync, 1e8, 0);
+  EXPECT_GT(slow.step_seconds, 1.15 * passes(slow));
+  EXPECT_LT(slow.step_seconds, in_turn.step_seconds);
+  const Prediction slower = predict(kDelayed, 5e7, 0);
+  EXPECT_NEAR(slower.step_seconds, 2 * slow.step_seconds, 1e-6 * slower.step_seconds);
+  // The cores that compute passes compute updates, too.
+  const ModelCosts model(request.job.spec);
+  const double parameters = static_cast<double>(model.ParametersOf({0, 12}).all());
+  const Prediction computed = predict(kDelayed, 1e11, parameters);  // a second of updates
+  EXPECT_NEAR(computed.step_seconds - fast.step_seconds, 1, 1e-3);
 }
 
 TEST(Planner, RoundsOfLocalStepsArePlannedAsStepsThatMayOverlap) {

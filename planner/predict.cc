@@ -136,8 +136,6 @@ class Predictor {
   void ReduceOverRegions(std::size_t stage, double gradients);
   bool IsInOneRegion(std::size_t stage) const;
   void InFlight();
-  /// Of the trainer's caps: a microbatch is held from its drawing until all workers are done.
-  void BoundByCaps();
   /// Of the room for few in flight.
   void BoundByRoom();
   double StepWork(std::size_t stage) const;
@@ -161,6 +159,7 @@ class Predictor {
   const double microbatches_;
   const BoundaryTraffic traffic_;
   std::vector<Stage> all_;
+  bool short_of_room_ = false;  ///< for the microbatches in flight that hide the network
   /// From the first forward of a microbatch to its last backward, on an idle swarm.
   double latency_ = 0;
   Prediction result_;
@@ -209,13 +208,17 @@ double Predictor::TakeSeconds(std::size_t s, std::size_t g) {
   const SwapTime passing =
       SwappedSeconds(*swapping, seconds, model_.ForwardShare(), microbatches, group);
   const SwappedLocal steps = local ? SwappedLocalSeconds(*swapping, group) : SwappedLocal();
+  const SwapTime passes{microbatches * passing.seconds, passing.wait,
+                        microbatches * passing.tier_seconds};
   const SwapTime updating = local ? SwapTime{steps.round_seconds, SwapWait::kTier}
-                                  : SwappedUpdateSeconds(*swapping, group);
+                            : swapping->passes_beside && !sync_
+                                ? SwappedUpdateBeside(*swapping, passes, group)
+                                : SwappedUpdateSeconds(*swapping, group);
   SwapPrediction swap{.segments = swapping->segments.size(),
                       .tasks = swapping->tasks,
                       .in_memory = swapping->in_memory,
                       .compute_seconds = microbatches * seconds,
-                      .pass_seconds = microbatches * passing.seconds + steps.inner_seconds,
+                      .pass_seconds = passes.seconds + steps.inner_seconds,
                       .waits = LimitOf(passing.wait, swapping->in_memory),
                       .update_seconds = updating.seconds,
                       .updates = LimitOf(updating.wait, swapping->in_memory)};
@@ -406,24 +409,29 @@ void Predictor::InFlight() {
   std::vector<std::uint64_t> replicas;
   for (const Stage& stage : all_) replicas.push_back(static_cast<std::uint64_t>(stage.machines));
   const auto unmeasured = protocol::ComputeInFlightLimits(replicas);
-  std::uint64_t most = spec_.pipeline.inFlightMax;
-  std::uint64_t least_room = std::numeric_limits<std::uint64_t>::max();
-  bool short_of_room = false;
+  const double stay = latency_ + 2 * TrainerWay();
+  constexpr std::uint64_t kAny = std::numeric_limits<std::uint64_t>::max();
+  std::uint64_t wanted = 0,
+                room = spec_.pipeline.inFlightMax > 0 ? spec_.pipeline.inFlightMax : kAny;
   for (std::size_t s = 0; s < stages_; ++s) {
-    all_[s].in_flight =
-        protocol::ComputeInFlightLimit(all_[s].seconds, latency_, unmeasured[s], stages_);
-    all_[s].in_flight = std::max(all_[s].in_flight, static_cast<std::uint64_t>(all_[s].tasks));
-    for (const auto& [g, memory] : all_[s].memory) {
-      const std::uint64_t room = InFlightRoom(memory, fleet_.groups[g]);
-      least_room = std::min(least_room, room);
-      if (room < all_[s].in_flight) short_of_room = true;
+    Stage& stage = all_[s];
+    stage.in_flight =
+        protocol::ComputeInFlightLimit(stage.seconds, stay, unmeasured[s], stages_, kAny);
+    stage.in_flight = std::max(stage.in_flight, static_cast<std::uint64_t>(stage.tasks));
+    wanted = std::max(wanted, stage.in_flight);
+    for (const auto& [g, memory] : stage.memory) {
+      room = std::min(room, InFlightRoom(memory, fleet_.groups[g]));
     }
   }
-  if (short_of_room) most = most == 0 ? least_room : std::min(most, least_room);
-  if (most > 0) {
-    result_.in_flight_max = most;
-    for (Stage& stage : all_) stage.in_flight = std::min(stage.in_flight, most);
+  short_of_room_ = room < wanted;
+  if (short_of_room_ || spec_.pipeline.inFlightMax > 0) {
+    result_.in_flight_max = room;
+  } else if (wanted > protocol::kInFlightPerStage * stages_) {
+    result_.in_flight_max = wanted;
+  } else {
+    return;
   }
+  for (Stage& stage : all_) stage.in_flight = std::min(stage.in_flight, *result_.in_flight_max);
 }
 
 void Predictor::Bound(double seconds, double own, Limit limit, std::size_t stage) {
@@ -464,15 +472,6 @@ double Predictor::TrainerWay() const {
   return way;
 }
 
-void Predictor::BoundByCaps() {
-  const double stay = latency_ + 2 * TrainerWay();
-  const double cap = Number(protocol::kInFlightPerStage * stages_);
-  for (std::size_t s = 0; s < stages_; ++s) {
-    const double held = std::max(cap, Number(all_[s].in_flight)) * all_[s].machines;
-    Bound(microbatches_ * stay / held, latency_, Limit::kInFlightCap, s);
-  }
-}
-
 double Predictor::ShortRate() const {
   std::vector<ShortStage> stages;
   for (std::size_t s = 0; s < stages_; ++s) {
@@ -498,13 +497,15 @@ double Predictor::ShortRate() const {
 void Predictor::BoundByRoom() {
   if (!swaps_) {
     const double rate = ShortRate();
-    return Bound(microbatches_ / rate, 1 / rate, Limit::kInFlight, 0);
+    Bound(microbatches_ / rate, 1 / rate, Limit::kInFlight, 0);
+  } else if (stages_ == 1) {
+    return;  // those that pass the stage together may be all that there is room for
   }
-  // Those that pass a stage together leave the other stages nothing to do, if they are all that
-  // there is room for.
-  for (std::size_t s = 0; stages_ > 1 && s < stages_; ++s) {
+  // A microbatch is held from its drawing until the trainer hears that all workers are done.
+  const double stay = latency_ + 2 * TrainerWay();
+  for (std::size_t s = 0; s < stages_; ++s) {
     const double held = Number(all_[s].in_flight) * all_[s].machines;
-    Bound(microbatches_ * latency_ / held, latency_, Limit::kInFlight, s);
+    Bound(microbatches_ * stay / held, latency_, Limit::kInFlight, s);
   }
 }
 
@@ -529,8 +530,7 @@ void Predictor::Step(bool roomy) {
       Bound(carried * bytes / OrUnlimited(crossing.link->rate), transfers, Limit::kConnection, s);
     }
   }
-  BoundByCaps();
-  if (result_.in_flight_max && !roomy) BoundByRoom();
+  if (short_of_room_ && !roomy) BoundByRoom();
   // A fold is reported, a sum is ordered, its digest reported, and the commit sent.
   result_.commit_seconds = 4 * TrainerWay();
   if (sync_) {
@@ -661,8 +661,6 @@ std::string LimitText(Limit limit, std::size_t number) {
       return "the connections from " + stage + " to the next";
     case Limit::kInFlight:
       return "the microbatches in flight that there is memory for";
-    case Limit::kInFlightCap:
-      return "how many microbatches a worker of " + stage + " may hold; longer ones hide their way";
     case Limit::kSum:
       return "the sums of " + stage;
     case Limit::kStepLatency:

@@ -29,8 +29,7 @@ enum class Limit {
   kUpdate,       ///< what its hosts compute of an update
   kLine,         ///< the lines of its machines
   kConnection,   ///< the connections from it to the next stage
-  kInFlight,     ///< the microbatches that memory has room for, of any stage
-  kInFlightCap,  ///< those that a trainer lets a stage's workers hold, whatever their memory
+  kInFlight,     ///< the microbatches that a worker may hold, or has memory for, of any stage
   kSum,          ///< where steps overlap: the sum of a stage, since one step is summed at a time
   kStepLatency,  ///< where steps overlap: a step waits for the commit of the one before the last
 };
@@ -42,8 +41,8 @@ struct SwapPrediction {
   bool in_memory = false;      ///< the state is in the memory of the host
   double compute_seconds = 0;  ///< of the passes, what the device computes
   double pass_seconds = 0;
-  Limit waits = Limit::kDisk;  ///< for what passes wait besides
-  double update_seconds = 0;
+  Limit waits = Limit::kDisk;    ///< for what passes wait besides
+  double update_seconds = 0;     ///< beside passes what it adds to them
   Limit updates = Limit::kDisk;  ///< for what an update waits
 };
 
@@ -79,7 +78,7 @@ struct Prediction {
   double boundary_bytes = 0;  ///< of a microbatch, forward
   Limit limit = Limit::kCompute;
   std::size_t limit_stage = 0;
-  /// Absent: a worker may hold as many as it likes.
+  /// Of the manifest, for this to be so. Absent: what a trainer allows of itself does.
   std::optional<std::uint64_t> in_flight_max;
   std::vector<StagePrediction> stages;
 };

@@ -65,8 +65,7 @@ bool IsCached(const Swapping& swapping, double bytes, const Machines& group) {
   return group.memory_bytes <= 0 || bytes <= free;
 }
 
-/// As SwapStage of the worker does: beside a device a third segment leaves, if there is room for
-/// it.
+/// As SwapStage of the worker does.
 Result<model::SwapPlan> CutStage(const api::Spec& spec, const ModelCosts& model, Run run,
                                  std::uint64_t memory, std::uint64_t each, bool on_device) {
   const bool embedding = run.first == 0, head = run.first + run.count == model.layers();
@@ -83,12 +82,10 @@ Result<model::SwapPlan> CutStage(const api::Spec& spec, const ModelCosts& model,
       .task_bytes = api::GraphOf(spec, 0, /*head=*/false).boundary,
       .tasks = api::TasksTogether(spec),
       .pass_bytes = model::PassBytes(spec.training.accumulation, spec.model.lora.rank > 0)};
-  if (on_device) {
-    model::SwapLimits three = limits;
-    three.parameter_bytes = each * 3 / 2;
-    if (auto plan = model::CutIntoSegments(slice, sizes, three); plan.ok()) return plan;
-  }
-  return model::CutIntoSegments(slice, sizes, limits);
+  return model::CutForUse(slice, sizes, limits,
+                          {.on_device = on_device,
+                           .exact = spec.training.accumulation == api::Accumulation::kExact,
+                           .overlaps = spec.training.stepMode == api::StepMode::kDelayed});
 }
 
 SwapSegment SegmentOf(const ModelCosts& model, Run run, const model::Slice& slice) {
@@ -134,7 +131,10 @@ class Passes {
     if (tasks <= 0) return;
     const std::vector<SwapSegment>& segments = swapping_.segments;
     const std::size_t count = segments.size();
-    if (is_first) Expose(ComesIn(0), kTier);
+    if (is_first) {
+      Expose(ComesIn(0), kTier);
+      tier_busy_ += Weights(0) * kWeight / tier_;
+    }
     for (std::size_t s = 0; s < count; ++s) {
       const Carried carried = CarriedBy(s, count);
       Slot(segments[s].work * seconds_ * forward_share_, tasks,
@@ -157,18 +157,19 @@ class Passes {
       const bool beside = swapping_.leaves_beside && s > 0;
       leaving = beside ? gradients : 0;
       if (!beside) Expose(gradients / from_, kLink);
-      if (s == 0) Expose(gradients / tier_, kTier);
+      if (s == 0) ExposeTier(gradients / tier_);
     }
     // Floats of the first pass become the step's sum as they are.
     if (is_first && !swapping_.exact) return;
     const double sums = swapping_.exact ? tasks : 1;
     const auto trained = static_cast<double>(swapping_.parameters.trained);
-    Expose(sums * (kGradient + 2 * SumBytes(swapping_)) * trained / tier_, kTier);
+    ExposeTier(sums * (kGradient + 2 * SumBytes(swapping_)) * trained / tier_);
   }
 
   SwapTime time() const {
     const double waits = tier_waits_ + link_waits_;
-    return {computes_ + waits, link_waits_ > tier_waits_ ? SwapWait::kLink : SwapWait::kTier};
+    return {computes_ + waits, link_waits_ > tier_waits_ ? SwapWait::kLink : SwapWait::kTier,
+            tier_busy_};
   }
 
  private:
@@ -195,6 +196,10 @@ class Passes {
     return Weights(s) * (kWeight / tier_ + kWeight / memory_ + swapping_.operand / to_);
   }
   void Expose(double seconds, bool by_tier) { (by_tier ? tier_waits_ : link_waits_) += seconds; }
+  void ExposeTier(double seconds) {
+    Expose(seconds, kTier);
+    tier_busy_ += seconds;
+  }
   /// While a segment computes with so many microbatches, `next` comes and gradients leave.
   void Slot(double computes, double tasks, Carried carried, std::optional<std::size_t> next,
             double leaving) {
@@ -204,6 +209,7 @@ class Passes {
     const double waiting = swapping_.inputs > 0 ? carried.moves * each : 0;
     const double moved = weights * kWeight + leaving + waiting;
     computes += moved * standstill_;
+    tier_busy_ += moved / tier_;
     // The host copies what crosses from and to memory that a device reaches.
     const double by_host = std::max(
         {moved / tier_, (carried.in + carried.out) * each / memory_, next ? ComesIn(*next) : 0.0});
@@ -216,8 +222,33 @@ class Passes {
 
   const Swapping& swapping_;
   const double seconds_, forward_share_, tier_, standstill_, memory_, to_, from_;
-  double computes_ = 0, tier_waits_ = 0, link_waits_ = 0;
+  double computes_ = 0, tier_waits_ = 0, link_waits_ = 0, tier_busy_ = 0;
 };
+
+/// Of an update, in seconds: its sums are shown, what it needs comes, is computed, and leaves.
+struct UpdateParts {
+  double shown, comes, computes, leaves;
+  double tier() const { return shown + comes + leaves; }
+  bool by_host() const { return computes > tier(); }
+};
+
+UpdateParts PartsOf(const Swapping& swapping, const Machines& group) {
+  const double tier = TierRate(swapping, group);
+  const auto trained = static_cast<double>(swapping.parameters.trained);
+  const auto frozen = static_cast<double>(swapping.parameters.frozen);
+  const double versions = static_cast<double>(swapping.versions) * kWeight + kMoments;
+  const double again = swapping.shared * (trained * versions + frozen * kWeight);
+  const double state = kWeight + kMoments;
+  UpdateParts parts{.shown = SumBytes(swapping) * trained / tier,
+                    .comes = (state + SumBytes(swapping)) * trained / tier,
+                    .computes = 0,
+                    .leaves = (state * trained + again) / tier};
+  if (group.update_rate > 0 || group.device_bytes > 0) {
+    parts.computes = trained / UpdateRate(group) +
+                     (parts.comes + parts.leaves) * tier * DiskStandstill(swapping, group);
+  }
+  return parts;
+}
 
 }  // namespace
 
@@ -251,11 +282,12 @@ std::optional<Swapping> SwapStage(const api::Spec& spec, const ModelCosts& model
   const std::uint64_t updating =
       plan->largest * (each + static_cast<std::uint64_t>(SumBytes(swapping)));
   // In the memory of the host, a segment has room for a gradient that leaves.
-  const bool three = on_device && !swapping.exact && 3 * passing <= room.memory / 4 * 3;
-  swapping.leaves_beside = three || !on_device;
+  swapping.leaves_beside = plan->leaves_beside || !on_device;
+  swapping.passes_beside = plan->updates_beside;
   swapping.updates_beside = 2 * updating <= room.memory;
   swapping.stores_beside = 3 * updating <= room.memory;
-  const std::uint64_t at_once = three ? 3 * passing : 2 * passing;
+  std::uint64_t at_once = plan->leaves_beside ? 3 * passing : 2 * passing;
+  if (plan->updates_beside && !on_device) at_once += updating;
   swapping.memory = std::min(room.memory, (at_once + 2) / 3 * 4);
   if (plan->inputs_in_tier) {
     swapping.inputs = static_cast<double>(input * (plan->segments.size() - 1));
@@ -276,27 +308,20 @@ SwapTime SwappedSeconds(const Swapping& swapping, double seconds, double forward
     return passes.time();
   };
   const double whole = std::floor(microbatches / tasks);
-  const SwapTime first = played(std::min(tasks, microbatches), true);
-  double sum = first.seconds;
-  if (whole > 1) sum += (whole - 1) * played(tasks, false).seconds;
-  if (whole > 0) sum += played(microbatches - whole * tasks, false).seconds;
-  return {sum / microbatches, first.wait};
+  SwapTime all = played(std::min(tasks, microbatches), true);
+  const auto add = [&](double times, const SwapTime& passes) {
+    all.seconds += times * passes.seconds;
+    all.tier_seconds += times * passes.tier_seconds;
+  };
+  if (whole > 1) add(whole - 1, played(tasks, false));
+  if (whole > 0) add(1, played(microbatches - whole * tasks, false));
+  return {all.seconds / microbatches, all.wait, all.tier_seconds / microbatches};
 }
 
 SwapTime SwappedUpdateSeconds(const Swapping& swapping, const Machines& group) {
-  const double tier = TierRate(swapping, group);
+  const UpdateParts parts = PartsOf(swapping, group);
+  const auto& [shown, comes, computes, leaves] = parts;
   const auto trained = static_cast<double>(swapping.parameters.trained);
-  const auto frozen = static_cast<double>(swapping.parameters.frozen);
-  const double versions = static_cast<double>(swapping.versions) * kWeight + kMoments;
-  const double again = swapping.shared * (trained * versions + frozen * kWeight);
-  const double state = kWeight + kMoments;
-  const double shown = SumBytes(swapping) * trained / tier;
-  const double comes = (state + SumBytes(swapping)) * trained / tier;
-  const double leaves = (state * trained + again) / tier;
-  const bool counts = group.update_rate > 0 || group.device_bytes > 0;
-  const double computes = counts ? trained / UpdateRate(group) +
-                                       (comes + leaves) * tier * DiskStandstill(swapping, group)
-                                 : 0;
   // Beside the update of a segment are the others' ways: the first one's way there and the last
   // one's way back are beside none.
   double first = 0, last = 0;
@@ -312,8 +337,17 @@ SwapTime SwappedUpdateSeconds(const Swapping& swapping, const Machines& group) {
   } else if (swapping.updates_beside) {
     updates = std::max(comes, first + computes) + leaves;
   }
-  const bool by_host = computes > shown + comes + leaves;
-  return {shown + updates, by_host ? SwapWait::kUpdate : SwapWait::kTier};
+  return {shown + updates, parts.by_host() ? SwapWait::kUpdate : SwapWait::kTier, parts.tier()};
+}
+
+SwapTime SwappedUpdateBeside(const Swapping& swapping, const SwapTime& passes,
+                             const Machines& group) {
+  const UpdateParts parts = PartsOf(swapping, group);
+  const double computing = passes.seconds + (group.device_bytes > 0 ? 0 : parts.computes);
+  const double moving = passes.tier_seconds + parts.tier();
+  const double updating = parts.tier() + parts.computes;
+  return {std::max({computing, moving, updating}) - passes.seconds,
+          parts.by_host() ? SwapWait::kUpdate : SwapWait::kTier, parts.tier()};
 }
 
 double OffloadedUpdateSeconds(const Parameters& parameters, api::Precision precision,

@@ -38,6 +38,8 @@ struct Swapping {
   bool leaves_beside = false;
   /// While one segment is updated, the next comes, and the last one leaves.
   bool updates_beside = false, stores_beside = false;
+  /// While segments are updated, those of the next step's tasks compute.
+  bool passes_beside = false;
 };
 
 /// As a worker cuts the stage (worker/model/segments/plan.h). None: a machine of the group has too
@@ -56,6 +58,7 @@ enum class SwapWait {
 struct SwapTime {
   double seconds = 0;
   SwapWait wait = SwapWait::kCompute;  ///< for most of what is not the device's
+  double tier_seconds = 0;             ///< of them, or beside them, the tier moves bytes
 };
 
 /// Of a microbatch that computes for so many seconds, the part `forward_share` of them forward; a
@@ -71,6 +74,12 @@ SwapTime SwappedSeconds(const Swapping& swapping, double seconds, double forward
 /// twice: for its digests and norms, and for the update. The host's computing is beside that, as
 /// far as memory has room for it, where its rate is known or the machine has a device.
 SwapTime SwappedUpdateSeconds(const Swapping& swapping, const Machines& group);
+
+/// By how much such an update makes a step longer, whose passes take so long, where the two are
+/// beside each other (Swapping::passes_beside): they share the tier, and without a device also what
+/// computes. One segment is updated after the other.
+SwapTime SwappedUpdateBeside(const Swapping& swapping, const SwapTime& passes,
+                             const Machines& group);
 
 /// Where replicas take steps of their own (StepMode::kLocal): of such a step, and of a round's end.
 /// What they moved, the sum of that, the local and the outer weights and the velocity are mapped:

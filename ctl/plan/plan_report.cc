@@ -35,8 +35,6 @@ const char* NameOf(Limit limit) {
       return "Connection";
     case Limit::kInFlight:
       return "InFlight";
-    case Limit::kInFlightCap:
-      return "InFlightCap";
     case Limit::kSum:
       return "Sum";
     case Limit::kStepLatency:

@@ -256,6 +256,8 @@ class Stage {
   /// that executes the stage calls it, again and again, when it has no other task for the stage.
   /// Returns whether there was anything to do.
   virtual bool Work() { return false; }
+  /// Whether Work has computed a part of what some tasks need, and goes on with these.
+  virtual bool InPass() const { return false; }
   /// Forgets the tasks that Work has not computed; their `done` are never called.
   virtual void Abandon() {}
   /// Adds the waiting gradients of `key` to the accumulator of key.step, all of them or, on an
@@ -293,6 +295,15 @@ class Stage {
   /// kFailedPrecondition (no weights yet).
   virtual Status Apply(std::span<const Bytes> sums, double clip, double learning_rate,
                        bool skip) = 0;
+  /// The same, and tasks that read the version before may be computed meanwhile, if the stage can
+  /// do that. `done` is called once, by this or later by Work, Settle or another update. Until then
+  /// the version stays, and the one before it is not held any more.
+  virtual void SubmitApply(std::vector<Bytes> sums, double clip, double learning_rate, bool skip,
+                           std::function<void(Status)> done) {
+    done(Apply(sums, clip, learning_rate, skip));
+  }
+  /// Ends an update that goes on.
+  virtual void Settle() {}
 
   // Where nothing is added to a stage's own sums, they can stay where they are.
 

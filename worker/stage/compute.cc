@@ -130,12 +130,11 @@ void Compute::RunOne(std::unique_lock<std::mutex>& lock) {
     work.run(nullptr);
     busy_nanoseconds_ += std::chrono::nanoseconds(Clock::now() - begin).count();
   }
-  const bool task = work.task.has_value();
   work = {};
   ++finished_;
   --queued_;
   lock.lock();
-  if (task) collected_ = true;
+  collected_ = true;
 }
 
 bool Compute::AwaitMore(std::unique_lock<std::mutex>& lock) {
@@ -144,13 +143,19 @@ bool Compute::AwaitMore(std::unique_lock<std::mutex>& lock) {
 }
 
 void Compute::RunCollected(std::unique_lock<std::mutex>& lock) {
-  const std::function<bool()> work = stage_.work;
+  const std::function<bool()> work = stage_.work, in_pass = stage_.in_pass;
   lock.unlock();
   const Timepoint begin = Clock::now();
   const bool more = work();
-  const Duration spent = Clock::now() - begin;
+  spent_ += Clock::now() - begin;
+  const bool goes_on = in_pass && in_pass();
   lock.lock();
   collected_ = more;
+  if (goes_on) {
+    patience_ = Duration::zero();
+    return;
+  }
+  const Duration spent = std::exchange(spent_, Duration::zero());
   if (more) patience_ = PatienceAfter(spent);
 }
 

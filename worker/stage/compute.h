@@ -70,6 +70,7 @@ class Compute {
   struct Stage {
     std::size_t tasks_at_once = 2;
     std::function<bool()> work = nullptr;
+    std::function<bool()> in_pass = nullptr;
     std::function<void()> abandon = nullptr;
   };
   /// From now on. What the stage before has collected is abandoned, and so are its turns. Called by
@@ -120,8 +121,9 @@ class Compute {
   std::uint64_t arrivals_ = 0;
   std::size_t turns_ = 0;
   Stage stage_;
-  bool collected_ = false;  // a task ran since the stage had nothing to do
+  bool collected_ = false;  // something ran since the stage had nothing to do
   Duration patience_{};     // of a stage that collects
+  Duration spent_{};        // by it in the pass that goes on
   Timepoint last_result_ = Timepoint::min();
   bool stopping_ = false;
   std::atomic<std::int64_t> busy_nanoseconds_{0};

@@ -88,6 +88,36 @@ TEST(ComputeTest, AStageThatCollectsIsAsPatientAsItsWorkIsLong) {
   EXPECT_EQ(PatienceAfter(std::chrono::seconds(100)), milliseconds(200));
 }
 
+TEST(ComputeTest, WorkOnTheStateComesBetweenTheSegmentsOfAPass) {
+  std::string order;
+  std::promise<void> gate, done;
+  std::vector<Turn> collected;
+  Compute compute;
+  compute.PostState([&] {
+    compute.SetStage({.tasks_at_once = 3,
+                      .work =
+                          [&] {
+                            if (collected.empty()) return false;
+                            order += 's';
+                            if (order == "s") {
+                              compute.PostState([&] { order += 'a'; });
+                            } else {
+                              collected.clear();
+                              done.set_value();
+                            }
+                            return true;
+                          },
+                      .in_pass = [&] { return !collected.empty(); },
+                      .abandon = [&] { collected.clear(); }});
+    gate.get_future().wait();
+  });
+  compute.PostTask(Task(0, 0), ComputeKind::kForward,
+                   [&](const Turn& turn) { collected.push_back(turn); });
+  gate.set_value();
+  done.get_future().wait();
+  EXPECT_EQ(order, "sas");
+}
+
 TEST(ComputeTest, StoppingAbandonsWhatWasCollected) {
   std::vector<Turn> collected;
   std::promise<void> given;

@@ -96,8 +96,10 @@ void ReplicaRunner::Install(const api::SwarmJob& job, const protocol::Welcome& w
   kept_steps_max_ = std::max(std::max<std::uint64_t>(room, 1) - 1, protocol::kKeptStepsMin);
   options.kept_steps_max = kept_steps_max_;
   parts_.compute.PostState([this, stage = stage_] {
-    parts_.compute.SetStage(
-        {stage->tasks_at_once(), [stage] { return stage->Work(); }, [stage] { stage->Abandon(); }});
+    parts_.compute.SetStage({.tasks_at_once = stage->tasks_at_once(),
+                             .work = [stage] { return stage->Work(); },
+                             .in_pass = [stage] { return stage->InPass(); },
+                             .abandon = [stage] { stage->Abandon(); }});
   });
   held_.Install(welcome.generation, stage_, CountParts(), welcome.version);
   options.whole = held_.whole();
@@ -544,12 +546,15 @@ void ReplicaRunner::Do(const protocol::action::ApplyCommit& a) {
     return held_.Apply(a.record, std::move(sums), a.holds);
   }
   parts_.compute.PostState([this, span = SpanOf(SpanKind::kUpdate, a.record.step), stage = stage_,
-                            record = a.record, sums = std::move(sums)] {
+                            record = a.record, sums = std::move(sums)]() mutable {
     EnterPhase(chaos::WorkPhase::kCommit, record.step);
-    const SpanTimer timer(parts_.options.spans, span);
-    const Status status = stage->Apply(sums, record.clip, record.learning_rate, record.skip);
-    parts_.control.Post([this, record, status] { OnApplied(record, status); });
-    if (status.ok()) ReportState(record, stage);
+    const auto timer = std::make_shared<const SpanTimer>(parts_.options.spans, span);
+    stage->SubmitApply(std::move(sums), record.clip, record.learning_rate, record.skip,
+                       [this, record, timer, weak = std::weak_ptr(stage)](const Status& status) {
+                         parts_.control.Post([this, record, status] { OnApplied(record, status); });
+                         if (const auto stage = weak.lock(); stage && status.ok())
+                           ReportState(record, stage);
+                       });
   });
 }
 
@@ -635,6 +640,7 @@ void ReplicaRunner::CopyState(std::function<StateReader::State(const model::Stag
                               std::function<void(std::shared_ptr<const StateReader::Copy>)> done) {
   // Behind the commits that stand in the same queue already, and before the next one.
   parts_.compute.PostState([this, stage = stage_, read = std::move(read), done = std::move(done)] {
+    stage->Settle();
     states_.MakeCopy(read(*stage), [stage, done](auto copy) { done(std::move(copy)); });
   });
 }

@@ -19,6 +19,9 @@ std::uint64_t PassBytes(api::Accumulation accumulation, bool adapters) {
 
 namespace {
 
+/// Of a parameter that is updated, beside SegmentBytes: its gradient.
+constexpr std::uint64_t kUpdatedSum = 4;
+
 /// What tasks carry that is in memory at once, where it waits in the tier: what a segment computes
 /// from, its result, two that leave, and those of the next task.
 constexpr std::uint64_t kCarried = 8;
@@ -71,6 +74,28 @@ Result<SwapPlan> CutIntoSegments(const Slice& stage, const StageSizes& sizes,
   if (stage.head) add({stage.first + stage.count, 0, false, true}, sizes.head);
   ChooseTasks(all, limits, &plan);
   return plan;
+}
+
+Result<SwapPlan> CutForUse(const Slice& stage, const StageSizes& sizes, const SwapLimits& limits,
+                           const SwapUse& use) {
+  const bool overlaps = use.overlaps && !use.exact;
+  auto plan = CutIntoSegments(stage, sizes, limits);
+  SwapLimits more = limits;
+  if (use.on_device) {
+    more.parameter_bytes = limits.parameter_bytes * 3 / 2;
+    if (auto shorter = CutIntoSegments(stage, sizes, more); shorter.ok()) plan = shorter;
+    if (!plan.ok()) return plan;
+    const std::uint64_t three = 3 * plan->largest * limits.parameter_bytes;
+    plan->leaves_beside = !use.exact && three <= limits.memory / 4 * 3;
+    plan->updates_beside = overlaps;  // in the memory of the host
+    return plan;
+  }
+  if (!overlaps || !plan.ok()) return plan;
+  more.parameter_bytes = (3 * limits.parameter_bytes + kUpdatedSum + 1) / 2;
+  auto shorter = CutIntoSegments(stage, sizes, more);
+  if (!shorter.ok() || shorter->tasks < plan->tasks || shorter->inputs_in_tier) return plan;
+  shorter->updates_beside = true;
+  return shorter;
 }
 
 }  // namespace swarm::model

@@ -23,6 +23,8 @@ struct SwapPlan {
   std::uint64_t largest = 0;    ///< parameters of a segment
   std::uint64_t tasks = 1;      ///< that pass a segment together
   bool inputs_in_tier = false;  ///< there the inputs of segments wait, which tasks keep
+  bool leaves_beside = false;   ///< gradients of a segment leave a device while another computes
+  bool updates_beside = false;  ///< a segment is updated while others compute
 };
 
 /// The most bytes that a parameter of a segment in memory needs: while it is updated, its weight,
@@ -38,6 +40,13 @@ std::uint64_t PassBytes(api::Accumulation accumulation, bool adapters);
 /// How often the tier moves what a task carries from one segment to the next: the input is written,
 /// and read forward and backward; so is the gradient, once each.
 inline constexpr std::uint64_t kForwardMoves = 2, kBackwardMoves = 3;
+
+/// What else segments are for.
+struct SwapUse {
+  bool on_device = false;  ///< they are computed elsewhere than they are updated
+  bool exact = false;      ///< each task leaves its gradients
+  bool overlaps = false;   ///< a step's tasks may pass while the one before is applied
+};
 
 /// What one may say of the memory.
 struct SwapLimits {
@@ -57,5 +66,11 @@ struct SwapLimits {
 /// the least that would do).
 Result<SwapPlan> CutIntoSegments(const Slice& stage, const StageSizes& sizes,
                                  const SwapLimits& limits);
+
+/// The same with memory for more beside them, as far as there is any: on a device a third segment,
+/// whose gradients leave; else where steps overlap with one that is updated, unless fewer tasks
+/// would pass together then, or their inputs would be moved.
+Result<SwapPlan> CutForUse(const Slice& stage, const StageSizes& sizes, const SwapLimits& limits,
+                           const SwapUse& use);
 
 }  // namespace swarm::model

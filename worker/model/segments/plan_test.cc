@@ -38,6 +38,42 @@ TEST(SwapPlanTest, MoreMemoryMakesSegmentsLonger) {
   EXPECT_EQ(plan->segments.size(), 3u) << "embedding, layers, head";
 }
 
+TEST(SwapPlanTest, WhereStepsOverlapSegmentsAreShorterForOneThatIsUpdated) {
+  const StageSizes sizes{10, {10, 10, 10, 10, 10, 10}, 10};
+  SwapLimits limits = LimitsOf(50);
+  limits.task_bytes = 1;
+  const auto cut = [&](const SwapUse& use) { return *CutForUse(kWhole, sizes, limits, use); };
+  const SwapPlan alone = cut({});
+  EXPECT_FALSE(alone.updates_beside);
+  EXPECT_EQ(alone.largest, 50u);
+  const SwapPlan beside = cut({.overlaps = true});
+  EXPECT_TRUE(beside.updates_beside);
+  EXPECT_EQ(beside.tasks, alone.tasks);
+  // One computes, one comes, and one is updated with its gradient.
+  EXPECT_LE(beside.largest * (3 * 12 + 4), limits.memory / 4 * 3);
+  EXPECT_GT((beside.largest + 10) * (3 * 12 + 4), limits.memory / 4 * 3);
+  EXPECT_FALSE(cut({.exact = true, .overlaps = true}).updates_beside);
+  // Beside a device the memory of segments is not the host's.
+  const SwapPlan device = cut({.on_device = true});
+  EXPECT_TRUE(device.leaves_beside);
+  EXPECT_FALSE(device.updates_beside);
+  const SwapPlan both = cut({.on_device = true, .overlaps = true});
+  EXPECT_TRUE(both.updates_beside);
+  EXPECT_EQ(both.largest, device.largest);
+}
+
+TEST(SwapPlanTest, AnUpdateBesideTasksCostsNoPassOfThem) {
+  const StageSizes sizes{0, {10, 10, 10, 10}, 0};
+  const Slice slice{0, 4, false, false};
+  SwapLimits limits = LimitsOf(20);
+  limits.task_bytes = limits.memory / 4 / 2 / 8;  // two segments, eight tasks
+  const auto plan = CutForUse(slice, sizes, limits, {.overlaps = true});
+  ASSERT_TRUE(plan.ok());
+  EXPECT_EQ(plan->tasks, 8u);
+  EXPECT_EQ(plan->segments.size(), 2u);
+  EXPECT_FALSE(plan->updates_beside) << "four segments leave memory for the inputs of four tasks";
+}
+
 TEST(SwapPlanTest, TooLittleMemoryIsRefusedWithWhatWouldDo) {
   const StageSizes sizes{0, {1000000, 3000000}, 0};
   const Slice slice{2, 2, false, false};

@@ -63,14 +63,10 @@ Result<SwapPlan> Cut(const StageOptions& options, const Layout& layout) {
       .task_bytes = options.swap.task_bytes,
       .tasks = options.swap.tasks,
       .pass_bytes = PassBytes(options.accumulation, /*adapters=*/options.lora.rank > 0)};
-  const StageSizes sizes = SizesOf(layout, options.config.tie_word_embeddings);
-  if (options.device != "cpu" || options.streams != nullptr) {
-    // A third one leaves, if there is room for it.
-    SwapLimits three = limits;
-    three.parameter_bytes = limits.parameter_bytes * 3 / 2;
-    if (auto plan = CutIntoSegments(layout.slice, sizes, three); plan.ok()) return plan;
-  }
-  return CutIntoSegments(layout.slice, sizes, limits);
+  const SwapUse use{.on_device = options.device != "cpu" || options.streams != nullptr,
+                    .exact = options.accumulation == api::Accumulation::kExact,
+                    .overlaps = options.step_mode == api::StepMode::kDelayed};
+  return CutForUse(layout.slice, SizesOf(layout, options.config.tie_word_embeddings), limits, use);
 }
 
 std::vector<Segment> MakeSegments(const StageOptions& options, const Layout& layout,

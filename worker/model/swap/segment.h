@@ -27,8 +27,7 @@ struct Segment {
   std::vector<std::string> left;  ///< parameters that a later segment has, too, and writes
 };
 
-/// Cuts the stage of a layout for its memory (CutIntoSegments). On a device, where that is possible
-/// at all, so that one segment computes while another comes and a third one leaves.
+/// Cuts the stage of a layout for its memory (CutForUse).
 Result<SwapPlan> Cut(const StageOptions& options, const Layout& layout);
 
 /// Those of the plan, in order.

@@ -59,7 +59,11 @@ Result<std::unique_ptr<Stage>> SegmentStore::Make(const Segment& segment, Purpos
 
 SegmentStore::Coming SegmentStore::Bring(const Segment& segment, Purpose purpose,
                                          Weights version) const {
-  const std::string prefix = version == Weights::kPrevious ? kPrevious : "";
+  const auto source = [&](const std::string& name) {
+    const bool previous = version == Weights::kPrevious ||
+                          (version == Weights::kReplaced && replaced_.contains(name));
+    return previous ? kPrevious + name : name;
+  };
   Coming coming;
   std::vector<TensorShelf::Place> places;
   std::vector<StateBlock>& weights = coming.blocks.weights;
@@ -70,7 +74,7 @@ SegmentStore::Coming SegmentStore::Bring(const Segment& segment, Purpose purpose
     places.push_back({slot.name, slot.name, MemoryOf(weights[slot.group], slot.offset)});
   }
   for (const ParameterSlot& slot : segment.slots) {
-    places.push_back({slot.name, prefix + slot.name, MemoryOf(weights[slot.group], slot.offset)});
+    places.push_back({slot.name, source(slot.name), MemoryOf(weights[slot.group], slot.offset)});
     if (purpose == Purpose::kPass) continue;
     for (const char* const field : {kFirstMoments, kSecondMoments}) {
       const std::string name = field + slot.name;
@@ -135,6 +139,7 @@ void SegmentStore::KeepWeights(const Segment& segment) {
     const std::string& name = slot.name;
     if (std::ranges::count(segment.left, name) > 0) continue;
     shelf_.Keep(name, kPrevious + name);
+    replaced_.insert(name);
     if (options_.accumulation == api::Accumulation::kExact)
       shelf_.Keep(kScale + name, kPreviousScale + name);
   }

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -38,8 +39,8 @@ class SegmentStore {
 
   /// What the stage of a segment is for.
   enum class Purpose { kPass, kUpdate, kFill };
-  /// In Delayed there are two versions.
-  enum class Weights { kNewest, kPrevious };
+  /// In Delayed there are two versions. kReplaced: the one that an update replaces, which goes on.
+  enum class Weights { kNewest, kPrevious, kReplaced };
   /// Of a segment, on its way to the memory that its stage takes.
   struct Coming {
     StateBlocks blocks;
@@ -64,6 +65,8 @@ class SegmentStore {
 
   /// What the segment writes of the newest version becomes the version before, where one is kept.
   void KeepWeights(const Segment& segment);
+  /// An update has replaced all of a version.
+  void EndUpdate() { replaced_.clear(); }
   /// Whether there are weights of the version before.
   bool HasPrevious() const;
   /// kExact: the exponent of a parameter's contributions that follows from a version.
@@ -90,6 +93,7 @@ class SegmentStore {
   const Layout& layout_;
   const Ways device_, host_;
   TensorShelf shelf_;
+  std::set<std::string> replaced_;  ///< parameters, by the update that goes on
 };
 
 }  // namespace swarm::model

@@ -77,17 +77,14 @@ SwapStage::SwapStage(const StageOptions& options, Layout layout, SwapPlan plan,
       store_(options_, layout_, space_, gauge_, std::move(device), std::move(host)),
       segments_(MakeSegments(options, layout_, plan_)),
       sums_(layout_, options.accumulation, space_),
-      scale_levels_(options.accumulation) {
-  const std::uint64_t three = 3 * plan_.largest * SegmentBytes(options.precision);
-  leaves_beside_ = store_.on_device() && !exact() && three <= options.swap.memory / 4 * 3;
-}
+      scale_levels_(options.accumulation) {}
 
 std::string SwapStage::DescribeMemory() const {
   return std::to_string(segments_.size()) + " segments of up to " + std::to_string(plan_.largest) +
          " parameters in " + std::to_string(options_.swap.memory >> 20) + " MiB, " +
          std::to_string(plan_.tasks) + " tasks together" +
          (plan_.inputs_in_tier ? " with the inputs of segments in the file, " : ", ") +
-         space_.tier().name();
+         (plan_.updates_beside ? "updates beside them, " : "") + space_.tier().name();
 }
 
 // ---- the state ----
@@ -99,12 +96,13 @@ Version SwapStage::ReadBy(Step step) const {
 std::optional<SegmentStore::Weights> SwapStage::WeightsOf(Version version) const {
   using Weights = SegmentStore::Weights;
   if (!held_) return {};
-  if (version == version_) return Weights::kNewest;
-  if (version.Next() != version_ || !store_.HasPrevious()) return {};
+  if (version == version_) return update_ ? Weights::kReplaced : Weights::kNewest;
+  if (update_ || version.Next() != version_ || !store_.HasPrevious()) return {};
   return Weights::kPrevious;
 }
 
 Status SwapStage::Fill(Version version, const std::function<Status(Stage&)>& fill) {
+  Settle();
   readers_.AwaitNone();
   Leave();
   Abandon();
@@ -171,6 +169,7 @@ std::vector<checkpoint::NamedTensor> SwapStage::State() const {
 
 Result<Stage*> SwapStage::Enter(Version version, std::size_t segment,
                                 std::optional<std::size_t> next) {
+  GoOnUpdating(/*waits=*/false);
   const Segment& of = segments_[segment];
   const std::optional<SegmentStore::Weights> weights = WeightsOf(version);
   if (!weights) return NotHeld(version, version_);
@@ -211,6 +210,7 @@ void SwapStage::Leave() {
 }
 
 void SwapStage::Prepare() {
+  GoOnUpdating(/*waits=*/false);
   if (!store_.on_device() || !loading_ || !loading_->tensors->IsOver()) return;
   auto made = store_.Take(segments_[coming_], Purpose::kPass, entered_version_,
                           *std::exchange(loading_, {}));
@@ -275,21 +275,38 @@ Result<std::shared_ptr<Parcel>> SwapStage::Pack(Bytes bytes) {
 }
 
 bool SwapStage::Work() {
-  if (!backwards_.empty() && !AwaitForwards(forwards_, backwards_)) {
-    RunBackwards();
-    return true;
+  if (PassOn()) return true;
+  if (!update_) return false;
+  GoOnUpdating(/*waits=*/true);
+  return true;
+}
+
+bool SwapStage::PassOn() {
+  if (!InPass()) {
+    if (!backwards_.empty() && !AwaitForwards(forwards_, backwards_)) {
+      BeginBackwards();
+    } else if (!forwards_.empty()) {
+      BeginForwards();
+    } else {
+      return false;
+    }
   }
-  if (forwards_.empty()) return false;
-  RunForwards();
+  if (forward_pass_ != nullptr) {
+    PassForward();
+  } else if (backward_pass_ != nullptr) {
+    PassBackward();
+  }
   return true;
 }
 
 void SwapStage::Abandon() {
   forwards_.clear();
   backwards_.clear();
+  forward_pass_.reset();
+  backward_pass_.reset();
 }
 
-void SwapStage::RunForwards() {
+void SwapStage::BeginForwards() {
   std::vector<Forwarding> tasks;
   while (!forwards_.empty() && tasks.size() < plan_.tasks) {
     if (!tasks.empty() && forwards_.front().version != tasks.front().version) break;
@@ -314,27 +331,34 @@ void SwapStage::RunForwards() {
     }
     tasks.push_back(std::move(task));
   }
-  for (std::size_t s = 0; s < segments_.size() && !tasks.empty(); ++s) {
-    const bool last = s + 1 == segments_.size();
-    const Result<Stage*> stage =
-        Enter(tasks.front().version, s, last ? std::optional<std::size_t>() : s + 1);
-    std::vector<Forwarding> going_on;
-    Submitted<Forwarding, ForwardResult> submitted(kBehind, [&](Forwarding task, auto result) {
-      EndForward(std::move(task), std::move(result), last, &going_on);
-    });
-    for (std::size_t i = 0; i < tasks.size(); ++i) {
-      if (i + 1 < tasks.size()) tasks[i + 1].input->Begin();
-      if (!stage.ok()) {
-        EndForward(std::move(tasks[i]), stage.status(), last, &going_on);
-        continue;
-      }
-      auto result = BeginForward(**stage, tasks[i]);
-      submitted.Add(std::move(tasks[i]), std::move(result));
-      Prepare();
+  if (tasks.empty()) return;
+  forward_pass_ = std::make_unique<ForwardPass>();
+  forward_pass_->tasks = std::move(tasks);
+}
+
+void SwapStage::PassForward() {
+  std::vector<Forwarding> tasks = std::exchange(forward_pass_->tasks, {});
+  const std::size_t s = forward_pass_->segment++;
+  const bool last = s + 1 == segments_.size();
+  const Result<Stage*> stage =
+      Enter(tasks.front().version, s, last ? std::optional<std::size_t>() : s + 1);
+  std::vector<Forwarding> going_on;
+  Submitted<Forwarding, ForwardResult> submitted(kBehind, [&](Forwarding task, auto result) {
+    EndForward(std::move(task), std::move(result), last, &going_on);
+  });
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    if (i + 1 < tasks.size()) tasks[i + 1].input->Begin();
+    if (!stage.ok()) {
+      EndForward(std::move(tasks[i]), stage.status(), last, &going_on);
+      continue;
     }
-    submitted.Finish();
-    tasks = std::move(going_on);
+    auto result = BeginForward(**stage, tasks[i]);
+    submitted.Add(std::move(tasks[i]), std::move(result));
+    Prepare();
   }
+  submitted.Finish();
+  forward_pass_->tasks = std::move(going_on);
+  if (forward_pass_->tasks.empty()) forward_pass_.reset();
 }
 
 std::future<Result<ForwardResult>> SwapStage::BeginForward(Stage& stage, Forwarding& task) {
@@ -409,69 +433,77 @@ std::vector<SwapStage::Passing> SwapStage::TakeBackwards() {
   return tasks;
 }
 
-void SwapStage::RunBackwards() {
+void SwapStage::BeginBackwards() {
   std::vector<Passing> tasks = TakeBackwards();
   if (tasks.empty()) return;
-  const Step step = tasks.front().task.key.step;
-  std::map<TaskKey, Contribution> alone;  // kExact
-  const auto together = std::make_shared<Waiting>();
-  together->whole = true;
-  Leaving leaving;
-  const std::size_t first = first_backward();
-  for (std::size_t s = segments_.size(); s-- > first && !tasks.empty();) {
-    const Version version = tasks.front().kept.payloads.version;
-    const Result<Stage*> stage = Enter(version, s, s > first ? std::optional(s - 1) : std::nullopt);
-    std::vector<Passing> going_on;
-    const auto end = [&](Passing passing, Result<BackwardResult> result) {
-      const Status passed = [&]() -> Status {
-        RETURN_IF_ERROR(result.status());
-        Bytes gradient = std::move(result->gradient);
-        if (exact()) {
-          RETURN_IF_ERROR(Dismiss(**stage, s, step, &leaving, &alone[passing.task.key]));
-        }
-        if (s == first) {
-          passing.task.gradient = std::move(gradient);
-          return {};
-        }
-        ASSIGN_OR_RETURN(passing.gradient, Pack(std::move(gradient)));
+  backward_pass_ = std::make_unique<BackwardPass>();
+  backward_pass_->step = tasks.front().task.key.step;
+  backward_pass_->tasks = std::move(tasks);
+  backward_pass_->segments = segments_.size();
+  backward_pass_->together->whole = true;
+}
+
+void SwapStage::PassBackward() {
+  BackwardPass& pass = *backward_pass_;
+  std::vector<Passing> tasks = std::exchange(pass.tasks, {});
+  const std::size_t first = first_backward(), s = --pass.segments;
+  const Version version = tasks.front().kept.payloads.version;
+  const Result<Stage*> stage = Enter(version, s, s > first ? std::optional(s - 1) : std::nullopt);
+  const auto end = [&](Passing passing, Result<BackwardResult> result) {
+    const Status passed = [&]() -> Status {
+      RETURN_IF_ERROR(result.status());
+      Bytes gradient = std::move(result->gradient);
+      if (exact()) {
+        Contribution& alone = pass.alone[passing.task.key];
+        RETURN_IF_ERROR(Dismiss(**stage, s, pass.step, &pass.leaving, &alone));
+      }
+      if (s == first) {
+        passing.task.gradient = std::move(gradient);
         return {};
-      }();
-      if (passed.ok()) return going_on.push_back(std::move(passing));
-      together->whole = false;  // what it has added so far is in the sums of others
-      passing.task.done(passed);
-    };
-    // Exact gradients of a task leave before the next one adds its own.
-    Submitted<Passing, BackwardResult> submitted(exact() ? 0 : kBehind, end);
-    for (std::size_t i = 0; i < tasks.size(); ++i) {
-      if (i + 1 < tasks.size()) {
-        tasks[i + 1].kept.inputs.back()->Begin();
-        tasks[i + 1].gradient->Begin();
       }
-      if (!stage.ok()) {
-        end(std::move(tasks[i]), stage.status());
-        continue;
-      }
-      auto gradient = BeginBackward(**stage, tasks[i]);
-      submitted.Add(std::move(tasks[i]), std::move(gradient));
-      Prepare();
+      ASSIGN_OR_RETURN(passing.gradient, Pack(std::move(gradient)));
+      return {};
+    }();
+    if (passed.ok()) return pass.tasks.push_back(std::move(passing));
+    pass.together->whole = false;  // what it has added so far is in the sums of others
+    passing.task.done(passed);
+  };
+  // Exact gradients of a task leave before the next one adds its own.
+  Submitted<Passing, BackwardResult> submitted(exact() ? 0 : kBehind, end);
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    if (i + 1 < tasks.size()) {
+      tasks[i + 1].kept.inputs.back()->Begin();
+      tasks[i + 1].gradient->Begin();
     }
-    submitted.Finish();
-    tasks = std::move(going_on);
-    if (exact() || tasks.empty()) continue;
-    if (const Status left = Dismiss(**stage, s, step, &leaving, &together->sum); !left.ok()) {
-      for (Passing& passing : tasks) passing.task.done(left);
-      return;
+    if (!stage.ok()) {
+      end(std::move(tasks[i]), stage.status());
+      continue;
     }
+    auto gradient = BeginBackward(**stage, tasks[i]);
+    submitted.Add(std::move(tasks[i]), std::move(gradient));
+    Prepare();
   }
-  if (const Status left = leaving.Wait(); !left.ok()) {
-    for (Passing& passing : tasks) passing.task.done(left);
-    return;
+  submitted.Finish();
+  Status left;
+  if (!exact() && !pass.tasks.empty()) {
+    left = Dismiss(**stage, s, pass.step, &pass.leaving, &pass.together->sum);
   }
+  if (left.ok() && s == first) left = pass.leaving.Wait();
+  if (!left.ok()) {
+    for (Passing& passing : std::exchange(pass.tasks, {})) passing.task.done(left);
+  }
+  if (s == first) EndBackwards();
+  if (pass.tasks.empty()) backward_pass_.reset();
+}
+
+void SwapStage::EndBackwards() {
+  BackwardPass& pass = *backward_pass_;
+  std::vector<Passing> tasks = std::exchange(pass.tasks, {});
   for (Passing& passing : tasks) {
     const TaskKey key = passing.task.key;
-    const auto waiting = exact() ? std::make_shared<Waiting>() : together;
+    const auto waiting = exact() ? std::make_shared<Waiting>() : pass.together;
     if (exact()) {
-      waiting->sum = std::move(alone[key]);
+      waiting->sum = std::move(pass.alone[key]);
       waiting->whole = true;
     }
     waiting->tasks.emplace(key, passing.kept.payloads);
@@ -481,6 +513,21 @@ void SwapStage::RunBackwards() {
     const std::shared_ptr<Waiting> waiting = waiting_.at(passing.task.key);
     Answer(std::move(passing), waiting->sum);
   }
+}
+
+template <typename Is>
+void SwapStage::DropPassing(Is is) {
+  if (forward_pass_ != nullptr) {
+    std::erase_if(forward_pass_->tasks,
+                  [&](const Forwarding& task) { return task.keep && is(task.key); });
+    if (forward_pass_->tasks.empty()) forward_pass_.reset();
+  }
+  if (backward_pass_ == nullptr) return;
+  const auto dropped = std::erase_if(backward_pass_->tasks,
+                                     [&](const Passing& passing) { return is(passing.task.key); });
+  // What they have added so far is in the sums of others.
+  if (dropped > 0) backward_pass_->together->whole = false;
+  if (backward_pass_->tasks.empty()) backward_pass_.reset();
 }
 
 std::future<Result<BackwardResult>> SwapStage::BeginBackward(Stage& stage, Passing& passing) {
@@ -532,7 +579,7 @@ Status SwapStage::Dismiss(Stage& stage, std::size_t segment, Step step, Leaving*
     return {};
   };
   // The last one stays for the next pass.
-  if (!leaves_beside_ || segment == first_backward()) {
+  if (!plan_.leaves_beside || segment == first_backward()) {
     RETURN_IF_ERROR(take());
     stage.ReleaseStep(step);
     return {};
@@ -570,8 +617,10 @@ void SwapStage::Drop(const TaskKey& key) {
     waiting->whole = false;
     waiting_.erase(key);
   }
-  std::erase_if(forwards_, [&](const Forwarding& task) { return task.key == key; });
-  std::erase_if(backwards_, [&](const Backwarding& task) { return task.key == key; });
+  const auto is_it = [&](const TaskKey& other) { return other == key; };
+  std::erase_if(forwards_, [&](const Forwarding& task) { return is_it(task.key); });
+  std::erase_if(backwards_, [&](const Backwarding& task) { return is_it(task.key); });
+  DropPassing(is_it);
 }
 
 // ---- sums ----
@@ -637,6 +686,8 @@ Status SwapStage::PassAgain(const std::map<TaskKey, Payloads>& tasks, Contributi
   auto backwards = std::exchange(backwards_, {});
   auto waiting = std::exchange(waiting_, {});
   auto kept = std::exchange(kept_, {});
+  auto forward_pass = std::exchange(forward_pass_, {});
+  auto backward_pass = std::exchange(backward_pass_, {});
   Status status;
   const auto note = [&](const auto& result) {
     if (status.ok()) status = result.status();
@@ -646,13 +697,15 @@ Status SwapStage::PassAgain(const std::map<TaskKey, Payloads>& tasks, Contributi
                          std::make_shared<Parcel>(payloads.input), /*keep=*/true, note});
     backwards_.push_back({key, payloads.gradient, note});
   }
-  RunForwards();
-  RunBackwards();
+  while (PassOn()) {
+  }
   if (status.ok()) *sum = std::move(waiting_.at(tasks.begin()->first)->sum);
   forwards_ = std::move(forwards);
   backwards_ = std::move(backwards);
   waiting_ = std::move(waiting);
   kept_ = std::move(kept);
+  forward_pass_ = std::move(forward_pass);
+  backward_pass_ = std::move(backward_pass);
   return status;
 }
 
@@ -697,6 +750,7 @@ Status SwapStage::SetScaleLevel(Step step, unsigned level) {
 }
 
 void SwapStage::ReleaseStep(Step step) {
+  DropPassing([&](const TaskKey& key) { return key.step == step; });
   std::erase_if(kept_, [&](const auto& entry) { return entry.first.step == step; });
   std::erase_if(waiting_, [&](const auto& entry) { return entry.first.step == step; });
   sums_.Erase(step);
@@ -704,6 +758,7 @@ void SwapStage::ReleaseStep(Step step) {
 }
 
 Status SwapStage::Apply(std::span<const Bytes> sums, double clip, double learning_rate, bool skip) {
+  Settle();
   if (!held_) return FailedPrecondition("apply: this stage has no weights; load some");
   if (!skip) RETURN_IF_ERROR(CheckSums(sums, layout_.groups, options_.accumulation));
   readers_.AwaitNone();
@@ -718,11 +773,109 @@ Status SwapStage::Apply(std::span<const Bytes> sums, double clip, double learnin
     tier::ReleaseMemory();  // and a pass has pieces of other sizes
     held_ = true;
   }
+  store_.EndUpdate();
   version_ = version_.Next();
   if (store_.size() != tensors)
     RETURN_IF_ERROR(store_.FindPieces());  // the first with two versions
   DropGraphs();
   return {};
+}
+
+void SwapStage::SubmitApply(std::vector<Bytes> sums, double clip, double learning_rate, bool skip,
+                            std::function<void(Status)> done) {
+  Settle();
+  if (skip || !held_ || !plan_.updates_beside) {
+    return done(Apply(sums, clip, learning_rate, skip));
+  }
+  const Status fit = CheckSums(sums, layout_.groups, options_.accumulation);
+  if (!fit.ok()) return done(fit);
+  readers_.AwaitNone();
+  if (entered_version_ != version_) Leave();
+  update_.emplace(UpdateBeside{.sums = std::move(sums),
+                               .own = nullptr,
+                               .clip = clip,
+                               .learning_rate = learning_rate,
+                               .done = std::move(done),
+                               .tensors = store_.size(),
+                               .segments = {},
+                               .held = {},
+                               .computed = {},
+                               .stage = {},
+                               .leaving = {}});
+  update_->own = sums_.ShownAs(update_->sums);
+  for (const Segment& segment : segments_) {
+    if (!segment.slots.empty()) update_->segments.push_back(&segment);
+  }
+  DropGraphs();
+  BeginNext();
+}
+
+void SwapStage::Settle() {
+  while (update_) GoOnUpdating(/*waits=*/true);
+}
+
+void SwapStage::BeginNext() {
+  UpdateBeside& update = *update_;
+  const Segment& segment = *update.segments[update.at];
+  update.held = gauge_.Hold(segment.parameters * SegmentBytes(options_.precision));
+  const auto coming = std::make_shared<Updating>(BeginUpdate(segment, update.sums, update.own));
+  update.computed = std::async(
+      std::launch::async, [this, &segment, coming, clip = update.clip, rate = update.learning_rate,
+                           level = scale_levels_.Of(Step(version_.value))] {
+        return Updated(segment, std::move(*coming), clip, rate, level);
+      });
+}
+
+void SwapStage::GoOnUpdating(bool waits) {
+  using std::chrono::seconds;
+  while (update_) {
+    const bool ready = update_->computed.valid()
+                           ? update_->computed.wait_for(seconds(0)) == std::future_status::ready
+                           : update_->leaving.IsOver();
+    if (!ready && !waits) return;
+    const Status status = GoOn();
+    if (!status.ok() || update_->at == update_->segments.size()) return End(status);
+    if (waits && update_->computed.valid()) return;
+  }
+}
+
+Status SwapStage::GoOn() {
+  UpdateBeside& update = *update_;
+  if (update.computed.valid()) {
+    ASSIGN_OR_RETURN(update.stage, update.computed.get());
+    const Segment& segment = *update.segments[update.at];
+    store_.KeepWeights(segment);
+    return store_.Store(segment, *update.stage, /*whole=*/false, &update.leaving);
+  }
+  RETURN_IF_ERROR(update.leaving.Wait());
+  update.stage.reset();
+  update.held.reset();
+  if (++update.at < update.segments.size()) BeginNext();
+  return {};
+}
+
+void SwapStage::End(Status status) {
+  const auto done = std::move(update_->done);
+  const bool first = store_.size() != update_->tensors;  // with two versions
+  update_.reset();
+  store_.EndUpdate();
+  held_ = status.ok();
+  if (status.ok()) {
+    version_ = version_.Next();
+    if (first) status = store_.FindPieces();
+    DropGraphs();
+  }
+  done(status);
+}
+
+Result<std::unique_ptr<Stage>> SwapStage::Updated(const Segment& segment, Updating now, double clip,
+                                                  double learning_rate, unsigned level) const {
+  ASSIGN_OR_RETURN(auto stage,
+                   store_.Take(segment, Purpose::kUpdate, version_, std::move(now.state)));
+  RETURN_IF_ERROR(now.coming.Wait());
+  RETURN_IF_ERROR(stage->SetScaleLevel(Step(version_.value), level));
+  RETURN_IF_ERROR(stage->Apply(now.sums, clip, learning_rate, /*skip=*/false));
+  return stage;
 }
 
 Status SwapStage::Update(std::span<const Bytes> sums, double clip, double learning_rate) {

@@ -16,6 +16,8 @@
 //
 // In Delayed the tier has two versions of the weights: an update writes to new extents, and those
 // before go on under "previous.NAME" until the next one. Tasks that pass together read one version.
+// So where there is memory for it, segments are updated one by one while those tasks pass
+// (SubmitApply): on a thread of their own, and what they need comes and leaves meanwhile.
 #pragma once
 
 #include <algorithm>
@@ -74,7 +76,9 @@ class SwapStage final : public Stage {
                       Done<BackwardResult> done) override;
   std::size_t tasks_at_once() const override { return std::max<std::size_t>(plan_.tasks, 2); }
   std::size_t tasks_together() const override { return plan_.tasks; }
+  /// A segment of a pass, or of an update.
   bool Work() override;
+  bool InPass() const override { return forward_pass_ != nullptr || backward_pass_ != nullptr; }
   void Abandon() override;
   Status Fold(const TaskKey& key) override;
   Status Absorb(Step step, std::uint64_t group, const Bytes& elements, bool finite) override;
@@ -87,6 +91,9 @@ class SwapStage final : public Stage {
   unsigned ScaleLevel(Step step) const override { return scale_levels_.Of(step); }
   void ReleaseStep(Step step) override;
   Status Apply(std::span<const Bytes> sums, double clip, double learning_rate, bool skip) override;
+  void SubmitApply(std::vector<Bytes> sums, double clip, double learning_rate, bool skip,
+                   std::function<void(Status)> done) override;
+  void Settle() override;
 
   /// Errors: kFailedPrecondition. Residency::kResident has these.
   Result<Bytes> Logits(Version version, const TokenBatch& tokens) override;
@@ -145,12 +152,40 @@ class SwapStage final : public Stage {
     bool whole = false;        ///< there is a sum, of these tasks
     bool IsFolded() const { return folded.size() == tasks.size(); }
   };
+  /// Tasks that read one version.
+  struct ForwardPass {
+    std::vector<Forwarding> tasks;
+    std::size_t segment = 0;  ///< the next one
+  };
+  /// Tasks of one step that read one version.
+  struct BackwardPass {
+    std::vector<Passing> tasks;
+    Step step;
+    std::size_t segments = 0;               ///< to pass
+    std::map<TaskKey, Contribution> alone;  ///< kExact
+    const std::shared_ptr<Waiting> together = std::make_shared<Waiting>();
+    Leaving leaving;
+  };
   /// What an update of a segment needs, on its way.
   struct Updating {
     SegmentStore::Coming state;
     std::vector<Bytes> sums;  ///< by group of the segment
     Transit coming;
     std::shared_ptr<const void> held;
+  };
+  /// An update while tasks pass.
+  struct UpdateBeside {
+    std::vector<Bytes> sums;
+    const std::vector<TierSum>* own;  ///< as of BeginUpdate
+    double clip, learning_rate;
+    std::function<void(Status)> done;
+    std::size_t tensors;                   ///< of the store before
+    std::vector<const Segment*> segments;  ///< those to update
+    std::size_t at = 0;                    ///< of them: the one that is computed, or leaves
+    std::shared_ptr<const void> held;
+    std::future<Result<std::unique_ptr<Stage>>> computed;
+    std::unique_ptr<Stage> stage;  ///< that leaves
+    Transit leaving;               ///< waits, before the stage goes
   };
 
   bool exact() const { return options_.accumulation == api::Accumulation::kExact; }
@@ -162,8 +197,8 @@ class SwapStage final : public Stage {
   bool Holds(Version version) const { return WeightsOf(version).has_value(); }
   /// The first segment that a backward computes: with adapters nothing of an embedding is trained.
   std::size_t first_backward() const { return segments_.front().slots.empty() ? 1 : 0; }
-  /// On a device, the stage of the segment that comes is made as soon as its weights are on the
-  /// host: they cross while others are computed with.
+  /// Between tasks. On a device, the stage of the segment that comes is made as soon as its weights
+  /// are on the host: they cross while others are computed with.
   void Prepare();
   /// Makes the segment's stage the one in memory for a pass, and begins to bring `next`'s weights.
   Result<Stage*> Enter(Version version, std::size_t segment, std::optional<std::size_t> next);
@@ -176,13 +211,22 @@ class SwapStage final : public Stage {
                         const TokenBatch& tokens) const;
   /// What a task carries from a segment to the next one.
   Result<std::shared_ptr<Parcel>> Pack(Bytes bytes);
-  void RunForwards();
+  /// Passes a segment: of the pass that goes on, or of one that begins. False: there are no tasks.
+  bool PassOn();
+  void BeginForwards();
+  void PassForward();
   /// Begins a segment's forward of a task.
   std::future<Result<ForwardResult>> BeginForward(Stage& stage, Forwarding& task);
   /// Takes what came of it: the task answers, or is one that goes on.
   void EndForward(Forwarding task, Result<ForwardResult> result, bool last,
                   std::vector<Forwarding>* going_on);
-  void RunBackwards();
+  void BeginBackwards();
+  void PassBackward();
+  /// All segments are passed: gradients wait, and tasks are answered.
+  void EndBackwards();
+  /// Takes tasks out of the passes.
+  template <typename Is>
+  void DropPassing(Is is);
   /// Those that are next, of one step and one version.
   std::vector<Passing> TakeBackwards();
   /// Begins a segment's part of the backward of a task: gives the gradient of its input, and adds
@@ -207,6 +251,16 @@ class SwapStage final : public Stage {
   /// Begins to bring what the update of a segment needs. `own`: sums that are taken from the tier.
   Updating BeginUpdate(const Segment& segment, std::span<const Bytes> sums,
                        const std::vector<TierSum>* own);
+  /// The segment's stage with the next version. Waits until what it needs has come.
+  Result<std::unique_ptr<Stage>> Updated(const Segment& segment, Updating now, double clip,
+                                         double learning_rate, unsigned level) const;
+  // Of update_.
+  /// Begins with the segment at `at`.
+  void BeginNext();
+  /// Goes on as far as nothing is waited for; or, if `waits`, one segment further.
+  void GoOnUpdating(bool waits);
+  Status GoOn();
+  void End(Status status);
   void DropGraphs();
 
   const StageOptions options_;
@@ -218,7 +272,6 @@ class SwapStage final : public Stage {
   tier::Space space_;
   SegmentStore store_;
   const std::vector<Segment> segments_;
-  bool leaves_beside_ = false;  ///< gradients of a segment leave while another one computes
   Version version_;
   bool held_ = false;  ///< there are weights
 
@@ -236,8 +289,11 @@ class SwapStage final : public Stage {
   std::shared_ptr<const void> stage_held_;
   std::size_t coming_ = 0;  ///< the segment of loading_
   std::optional<SegmentStore::Coming> loading_;
-  std::unique_ptr<Stage> prepared_;  ///< of that segment, too; then loading_ has nothing
-  Readers readers_;                  ///< of what is in the tier
+  std::unique_ptr<Stage> prepared_;            ///< of that segment, too; then loading_ has nothing
+  std::unique_ptr<ForwardPass> forward_pass_;  ///< one of the two at most
+  std::unique_ptr<BackwardPass> backward_pass_;
+  Readers readers_;  ///< of what is in the tier
+  std::optional<UpdateBeside> update_;
 };
 
 }  // namespace swarm::model

@@ -249,6 +249,122 @@ TEST(SwapStageTogetherTest, APartOfTheTasksThatPassedTogetherIsFoldedAsIfItHadPa
   EXPECT_EQ(together->Fold(KeyOf(0, 2)).code(), StatusCode::kNotFound);
 }
 
+/// Three tasks of a step in a stage in memory, and on their way through the segments of one that is
+/// swapped.
+class SwapStagePassTest : public ::testing::TestWithParam<api::Accumulation> {
+ protected:
+  SwapStagePassTest() {
+    options_ = ResidentOptions({"", GetParam(), true});
+    options_.microbatches = 3;
+    resident_ = MakeStage(options_);
+    swapped_ = MakeStage(Swapped(options_));
+    for (std::uint64_t m = 0; m < 3; ++m) {
+      owned_.push_back(std::make_unique<Batch>(2, 9, m, options_.config.vocab_size));
+      const TokenBatch& tokens = owned_.back()->tokens;
+      swapped_->SubmitForward(KeyOf(0, m), Version(0), tokens, {}, true,
+                              [&](const auto& result) { answers_ += result.ok(); });
+      swapped_->SubmitBackward(KeyOf(0, m), {},
+                               [&](const auto& result) { answers_ += result.ok(); });
+      EXPECT_TRUE(resident_->Forward(KeyOf(0, m), Version(0), tokens, {}, true).ok());
+      EXPECT_TRUE(resident_->Backward(KeyOf(0, m), {}).ok());
+    }
+  }
+  /// So many segments, and not the last one of a pass.
+  void Pass(std::size_t segments) {
+    for (std::size_t i = 0; i < segments; ++i) ASSERT_TRUE(swapped_->Work());
+    ASSERT_TRUE(swapped_->InPass());
+  }
+  void End() {
+    while (swapped_->Work()) {
+    }
+    EXPECT_FALSE(swapped_->InPass());
+  }
+  void Fold(std::uint64_t m) {
+    ASSERT_TRUE(resident_->Fold(KeyOf(0, m)).ok());
+    ASSERT_TRUE(swapped_->Fold(KeyOf(0, m)).ok());
+  }
+  void ExpectEqualSums() {
+    for (std::uint64_t g = 0; g < resident_->groups().size(); ++g) {
+      const Bytes expected = resident_->Accumulator(Step(0), g).elements;
+      const Bytes sum = swapped_->Accumulator(Step(0), g).elements;
+      if (GetParam() == api::Accumulation::kExact) {
+        EXPECT_EQ(sum.text(), expected.text()) << "group " << g;
+        continue;
+      }
+      const auto floats = [](const Bytes& bytes) {
+        return testing::FloatsOf({"", checkpoint::ElementType::kF32, {}, bytes});
+      };
+      EXPECT_LT(RelativeDistance(floats(sum), floats(expected)), 1e-5) << "group " << g;
+    }
+  }
+  std::size_t segments() const {
+    return dynamic_cast<const SwapStage&>(*swapped_).plan().segments.size();
+  }
+
+  StageOptions options_;
+  std::unique_ptr<Stage> resident_, swapped_;
+  std::vector<std::unique_ptr<Batch>> owned_;
+  int answers_ = 0;
+};
+
+TEST_P(SwapStagePassTest, ATaskIsDroppedWithinAPassAndTheOthersGoOn) {
+  Pass(1);
+  swapped_->Drop(KeyOf(0, 1));
+  Pass(segments() - 1 + 2);
+  swapped_->Drop(KeyOf(0, 2));
+  End();
+  EXPECT_EQ(answers_, 2 + 1) << "two forward, and one backward";
+  for (const std::uint64_t m : {1, 2}) {
+    EXPECT_EQ(swapped_->Fold(KeyOf(0, m)).code(), StatusCode::kNotFound) << m;
+  }
+  Fold(0);
+  ExpectEqualSums();
+}
+
+TEST_P(SwapStagePassTest, AllTasksOfAStepAreReleasedWithinAPass) {
+  Pass(segments() + 1);
+  swapped_->ReleaseStep(Step(0));
+  EXPECT_FALSE(swapped_->InPass());
+  EXPECT_FALSE(swapped_->Work());
+  EXPECT_EQ(answers_, 3) << "forward";
+  EXPECT_EQ(swapped_->Fold(KeyOf(0, 0)).code(), StatusCode::kNotFound);
+}
+
+TEST_P(SwapStagePassTest, APassIsAbandonedAndTheStageIsOfUse) {
+  Pass(segments() + 1);
+  swapped_->Abandon();
+  EXPECT_FALSE(swapped_->InPass());
+  ASSERT_TRUE(swapped_->Forward(KeyOf(0, 7), Version(0), owned_[0]->tokens, {}, true).ok());
+  ASSERT_TRUE(swapped_->Backward(KeyOf(0, 7), {}).ok());
+  ASSERT_TRUE(swapped_->Fold(KeyOf(0, 7)).ok());
+  ASSERT_TRUE(resident_->Fold(KeyOf(0, 0)).ok());
+  ExpectEqualSums();
+}
+
+TEST_P(SwapStagePassTest, WhatPassesOnceMoreDoesSoWithinAnotherPass) {
+  End();
+  swapped_->Drop(KeyOf(0, 2));  // what passed together is of no use now
+  const TokenBatch& tokens = owned_[2]->tokens;
+  double loss = 0;
+  swapped_->SubmitForward(KeyOf(0, 9), Version(0), tokens, {}, true,
+                          [&](const auto& result) { loss = result.ok() ? result->loss : 0; });
+  swapped_->SubmitBackward(KeyOf(0, 9), {}, [&](const auto& result) { answers_ += result.ok(); });
+  Pass(segments() + 1);
+  Fold(0);
+  Fold(1);
+  ExpectEqualSums();
+  EXPECT_TRUE(swapped_->InPass());
+  End();
+  EXPECT_EQ(answers_, 7);
+  const auto expected = resident_->Forward(KeyOf(0, 9), Version(0), tokens, {}, false);
+  ASSERT_TRUE(expected.ok());
+  EXPECT_NEAR(loss, expected->loss, 1e-5 * expected->loss);
+}
+
+INSTANTIATE_TEST_SUITE_P(Sums, SwapStagePassTest,
+                         ::testing::Values(api::Accumulation::kExact, api::Accumulation::kFloat),
+                         [](const auto& info) { return std::string(NameOf(info.param)); });
+
 TEST(SwapStageTogetherTest, WhatIsAbandonedIsNeverAnswered) {
   const auto stage = MakeStage(Swapped(ResidentOptions({})));
   const Batch batch(2, 9, 1, SmallConfig().vocab_size);
@@ -364,6 +480,193 @@ TEST(SwapStageDelayedTest, AStageThatBeginsAnewHasNoVersionBefore) {
   EXPECT_EQ(swapped.stage(0).StateDigest(), resident.stage(0).StateDigest());
   EXPECT_EQ(TrainSteps(swapped, 0, 2, options.step_mode),
             TrainSteps(resident, 0, 2, options.step_mode));
+}
+
+/// Two like stages in Delayed with floats: the one in memory, and one that has memory for an update
+/// beside the tasks that pass.
+class SwapStageBesideTest : public ::testing::Test {
+ protected:
+  static constexpr std::uint64_t kTasks = 3;
+  static constexpr std::uint64_t kEnough = 400'000;
+  SwapStageBesideTest() {
+    StageOptions swap = Swapped(options_);
+    swap.swap.memory = kEnough;
+    resident_ = MakeStage(options_);
+    swapped_ = MakeStage(swap);
+    const SwapPlan& plan = dynamic_cast<const SwapStage&>(*swapped_).plan();
+    EXPECT_TRUE(plan.updates_beside);
+    EXPECT_GT(plan.segments.size(), 3u) << "nothing comes and goes";
+    for (Stage* const stage : {resident_.get(), swapped_.get()}) {
+      Submit(stage, 0, Version(0));
+      WorkAndFold(stage, 0);
+      Apply(stage, 0);
+      // Step 1 reads version 0, and is ready to be applied while step 2 reads version 1.
+      Submit(stage, 1, Version(0));
+      WorkAndFold(stage, 1);
+    }
+  }
+
+  void Submit(Stage* stage, std::uint64_t step, Version version) {
+    for (std::uint64_t m = 0; m < kTasks; ++m) {
+      owned_.push_back(std::make_unique<Batch>(2, 9, 10 * step + m, options_.config.vocab_size));
+      stage->SubmitForward(KeyOf(step, m), version, owned_.back()->tokens, {}, true,
+                           [this, stage](const Result<ForwardResult>& result) {
+                             ASSERT_TRUE(result.ok()) << result.status().ToString();
+                             losses_[stage].push_back(result->loss);
+                           });
+      stage->SubmitBackward(KeyOf(step, m), {}, [](const Result<BackwardResult>& result) {
+        ASSERT_TRUE(result.ok()) << result.status().ToString();
+      });
+    }
+  }
+  static void WorkAndFold(Stage* stage, std::uint64_t step) {
+    while (stage->Work()) {
+    }
+    for (std::uint64_t m = 0; m < kTasks; ++m) ASSERT_TRUE(stage->Fold(KeyOf(step, m)).ok());
+  }
+  static std::vector<Bytes> SumsOf(Stage* stage, std::uint64_t step) {
+    std::vector<Bytes> sums;
+    for (std::uint64_t g = 0; g < stage->groups().size(); ++g) {
+      sums.push_back(stage->Accumulator(Step(step), g).elements);
+    }
+    return sums;
+  }
+  static void Apply(Stage* stage, std::uint64_t step) {
+    ASSERT_TRUE(stage->Apply(SumsOf(stage, step), 0.9, 1e-2, /*skip=*/false).ok());
+    stage->ReleaseStep(Step(step));
+  }
+  /// Begins to apply a step to the one that is swapped.
+  void SubmitApply(std::uint64_t step) {
+    swapped_->SubmitApply(SumsOf(swapped_.get(), step), 0.9, 1e-2, /*skip=*/false,
+                          [this](Status status) { applied_.push_back(std::move(status)); });
+  }
+  void ExpectEqual() {
+    const std::vector<double>&expected = losses_[resident_.get()],
+          &losses = losses_[swapped_.get()];
+    ASSERT_EQ(losses.size(), expected.size());
+    for (std::size_t i = 0; i < losses.size(); ++i) {
+      EXPECT_NEAR(losses[i], expected[i], 1e-5 * expected[i]) << "loss " << i;
+    }
+    const auto state = swapped_->Snapshot(), of_resident = resident_->Snapshot();
+    ASSERT_EQ(state.size(), of_resident.size());
+    for (std::size_t i = 0; i < state.size(); ++i) {
+      ASSERT_EQ(state[i].name, of_resident[i].name);
+      if (state[i].type == checkpoint::ElementType::kI64) {
+        EXPECT_EQ(state[i].data.text(), of_resident[i].data.text()) << state[i].name;
+      } else {
+        EXPECT_LT(RelativeDistance(testing::FloatsOf(state[i]), testing::FloatsOf(of_resident[i])),
+                  1e-4)
+            << state[i].name;
+      }
+    }
+  }
+
+  const StageOptions options_ = ResidentOptions({.name = "",
+                                                 .sums = api::Accumulation::kFloat,
+                                                 .tied = true,
+                                                 .mode = api::StepMode::kDelayed});
+  std::unique_ptr<Stage> resident_, swapped_;
+  std::vector<std::unique_ptr<Batch>> owned_;
+  std::map<const Stage*, std::vector<double>> losses_;
+  std::vector<Status> applied_;
+};
+
+TEST_F(SwapStageBesideTest, TasksPassWithTheVersionBeforeWhileSegmentsAreUpdated) {
+  Submit(resident_.get(), 2, Version(1));
+  WorkAndFold(resident_.get(), 2);
+  Apply(resident_.get(), 1);
+  Submit(resident_.get(), 3, Version(2));
+  WorkAndFold(resident_.get(), 3);
+
+  SubmitApply(1);
+  EXPECT_TRUE(swapped_->Work()) << "a segment is updated";
+  EXPECT_TRUE(swapped_->Work()) << "and another one";
+  EXPECT_TRUE(applied_.empty());
+  EXPECT_EQ(swapped_->version(), Version(1));
+  Submit(swapped_.get(), 2, Version(1));
+  do {
+    EXPECT_TRUE(swapped_->Work()) << "a part has two versions already";
+  } while (swapped_->InPass());
+  EXPECT_EQ(losses_[swapped_.get()].size(), 3 * kTasks);
+  WorkAndFold(swapped_.get(), 2);
+  ASSERT_EQ(applied_.size(), 1u);
+  EXPECT_TRUE(applied_.front().ok()) << applied_.front().ToString();
+  swapped_->ReleaseStep(Step(1));
+  EXPECT_EQ(swapped_->version(), Version(2));
+  Submit(swapped_.get(), 3, Version(2));
+  WorkAndFold(swapped_.get(), 3);
+  EXPECT_LE(dynamic_cast<const SwapStage&>(*swapped_).peak_bytes(), kEnough);
+  ExpectEqual();
+}
+
+TEST_F(SwapStageBesideTest, AnUpdateBeginsAndEndsWithinAPass) {
+  Submit(resident_.get(), 2, Version(1));
+  WorkAndFold(resident_.get(), 2);
+  Apply(resident_.get(), 1);
+  Submit(swapped_.get(), 2, Version(1));
+  EXPECT_TRUE(swapped_->Work());
+  EXPECT_TRUE(swapped_->InPass());
+  SubmitApply(1);
+  EXPECT_TRUE(swapped_->Work());
+  swapped_->Settle();
+  EXPECT_EQ(applied_.size(), 1u);
+  EXPECT_TRUE(swapped_->InPass()) << "tasks go on with the version before";
+  swapped_->ReleaseStep(Step(1));
+  WorkAndFold(swapped_.get(), 2);
+  ExpectEqual();
+}
+
+TEST_F(SwapStageBesideTest, TheVersionBeforeThatIsNotHeldAnyMore) {
+  const Batch batch(2, 9, 1, options_.config.vocab_size);
+  const auto forward = [&](std::uint64_t version) {
+    return swapped_->Forward(KeyOf(7, 0), Version(version), batch.tokens, {}, false)
+        .status()
+        .code();
+  };
+  EXPECT_EQ(forward(0), StatusCode::kOk);
+  SubmitApply(1);
+  EXPECT_EQ(forward(0), StatusCode::kNotFound);
+  EXPECT_EQ(forward(1), StatusCode::kOk);
+  swapped_->Settle();
+  EXPECT_EQ(forward(1), StatusCode::kOk);
+  EXPECT_EQ(forward(2), StatusCode::kOk);
+}
+
+TEST_F(SwapStageBesideTest, WhatComesBehindAnUpdateFindsItEnded) {
+  Apply(resident_.get(), 1);
+  SubmitApply(1);
+  swapped_->Settle();
+  ASSERT_EQ(applied_.size(), 1u);
+  swapped_->ReleaseStep(Step(1));
+  ExpectEqual();
+  for (Stage* const stage : {resident_.get(), swapped_.get()}) {
+    Submit(stage, 2, Version(1));
+    WorkAndFold(stage, 2);
+    Submit(stage, 3, Version(2));
+    WorkAndFold(stage, 3);
+  }
+  SubmitApply(2);
+  Apply(swapped_.get(), 3);  // ends the one before
+  ASSERT_EQ(applied_.size(), 2u);
+  EXPECT_TRUE(applied_.back().ok());
+  Apply(resident_.get(), 2);
+  Apply(resident_.get(), 3);
+  ExpectEqual();
+}
+
+TEST_F(SwapStageBesideTest, SumsThatDoNotFitChangeNothing) {
+  swapped_->SubmitApply({Bytes::Copy("few")}, 1, 1e-2, /*skip=*/false,
+                        [this](Status status) { applied_.push_back(std::move(status)); });
+  ASSERT_EQ(applied_.size(), 1u);
+  EXPECT_EQ(applied_.front().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(swapped_->version(), Version(1));
+  ExpectEqual();
+}
+
+TEST_F(SwapStageBesideTest, AStageMayEndBeforeItsUpdate) {
+  SubmitApply(1);
+  swapped_.reset();
+  EXPECT_TRUE(applied_.empty());
 }
 
 TEST(SwapStageStateTest, AStateMovesBetweenResidencies) {

@@ -28,8 +28,7 @@ std::vector<std::uint64_t> ComputeInFlightLimits(const std::vector<std::uint64_t
 }
 
 std::uint64_t ComputeInFlightLimit(double service, double stay, std::uint64_t without,
-                                   std::uint64_t stages) {
-  const std::uint64_t most = std::max(without, kInFlightPerStage * stages);
+                                   std::uint64_t stages, std::uint64_t most) {
   if (!(service > 0) || !(stay > 0)) return without;
   const double waiting = 2 * static_cast<double>(stages);
   const double wanted = std::min(std::ceil(stay / service) + waiting, static_cast<double>(most));
@@ -79,8 +78,10 @@ void Router::SetRegions(std::map<WorkerId, std::string> regions) {
 }
 
 void Router::UpdateLimit(const WorkerId& worker, Load& load) {
+  const std::uint64_t stages = wiring_.size();
+  const std::uint64_t most = bounds_.most > 0 ? bounds_.most : kInFlightPerStage * stages;
   load.limit = std::max(bounds_.least, ComputeInFlightLimit(load.service_seconds, load.stay,
-                                                            load.limit_unmeasured, wiring_.size()));
+                                                            load.limit_unmeasured, stages, most));
   if (bounds_.most > 0) load.limit = std::min(load.limit, bounds_.most);
   UpdateOpen(worker, load);
 }

@@ -21,7 +21,7 @@ namespace swarm::protocol {
 
 /// Bounds of the microbatches that a worker may have in flight, whatever is measured.
 struct InFlightBounds {
-  std::uint64_t most = 0;  ///< except for a repair; 0: any number
+  std::uint64_t most = 0;  ///< except for a repair; 0: as many as Router allows of itself
   std::uint64_t least =
       0;  ///< a worker gets so many, even if fewer would keep it busy; `most` wins
 };
@@ -165,10 +165,11 @@ std::vector<std::uint64_t> ComputeInFlightLimits(const std::vector<std::uint64_t
 ///   something waits there. (This holds for the last stage, too, where only forwards wait:
 ///   backwards go first everywhere, so nearly all waiting is on the way there.)
 ///
-/// Not less than `without`, the limit without a measurement, and not more than kInFlightPerStage
-/// for each of the stages, so that memory stays bounded (rule 26).
+/// Not less than `without`, the limit without a measurement, and else not more than `most`, so that
+/// memory stays bounded (rule 26).
 std::uint64_t ComputeInFlightLimit(double service, double stay, std::uint64_t without,
-                                   std::uint64_t stages);
+                                   std::uint64_t stages, std::uint64_t most);
+/// The bound of a measured worker, for each of the stages, where InFlightBounds has none.
 inline constexpr std::uint64_t kInFlightPerStage = 16;
 
 }  // namespace swarm::protocol

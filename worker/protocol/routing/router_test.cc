@@ -49,12 +49,14 @@ TEST(RouterTest, AWorkerGetsTheLeastThatItWantsButNotMoreThanItMayHave) {
 }
 
 TEST(RouterTest, WhoIsMeasuredHoldsWhatItWorksThroughWhileAMicrobatchIsOnItsWay) {
-  EXPECT_EQ(ComputeInFlightLimit(0.05, 1.0, 2, 4), 28u);
-  EXPECT_EQ(ComputeInFlightLimit(0.05, 1.01, 2, 4), 29u) << "a part of one keeps it waiting too";
-  EXPECT_EQ(ComputeInFlightLimit(0.05, 1.0, 30, 4), 30u) << "never less than without";
-  EXPECT_EQ(ComputeInFlightLimit(1e-6, 1.0, 2, 4), 4 * kInFlightPerStage) << "memory is bounded";
-  EXPECT_EQ(ComputeInFlightLimit(0, 1.0, 2, 4), 2u);
-  EXPECT_EQ(ComputeInFlightLimit(0.05, 0, 2, 4), 2u);
+  EXPECT_EQ(ComputeInFlightLimit(0.05, 1.0, 2, 4, 64), 28u);
+  EXPECT_EQ(ComputeInFlightLimit(0.05, 1.01, 2, 4, 64), 29u)
+      << "a part of one keeps it waiting too";
+  EXPECT_EQ(ComputeInFlightLimit(0.05, 1.0, 30, 4, 64), 30u) << "never less than without";
+  EXPECT_EQ(ComputeInFlightLimit(0.05, 1.0, 30, 4, 20), 30u);
+  EXPECT_EQ(ComputeInFlightLimit(1e-6, 1.0, 2, 4, 64), 64u) << "memory is bounded";
+  EXPECT_EQ(ComputeInFlightLimit(0, 1.0, 2, 4, 64), 2u);
+  EXPECT_EQ(ComputeInFlightLimit(0.05, 0, 2, 4, 64), 2u);
 }
 
 TEST(RouterTest, ALongWayRaisesTheLimitAndWaitingOnItDoesNot) {
@@ -74,6 +76,22 @@ TEST(RouterTest, ALongWayRaisesTheLimitAndWaitingOnItDoesNot) {
   router.SetReplicas({{a}, {b}});
   EXPECT_EQ(router.limit(b), 14u) << "who stays keeps its measurements";
   EXPECT_EQ(router.limit(a), 4u);
+}
+
+TEST(RouterTest, AManifestMayLetWorkersHoldMoreThanIsUsual) {
+  const auto limit = [](InFlightBounds bounds) {
+    Router router(1, 2, bounds);
+    const WorkerId a("a"), b("b");
+    router.SetReplicas({{a}, {b}});
+    router.MeasureForward(b, 0.001);
+    router.MeasureBackward(b, 0.001);
+    router.MeasureStay(b, 0.4);
+    return router.limit(b);
+  };
+  EXPECT_EQ(limit({}), 2 * kInFlightPerStage);
+  EXPECT_EQ(limit({.most = 1000}), 204u) << "as many as keep it busy";
+  EXPECT_EQ(limit({.most = 100}), 100u);
+  EXPECT_EQ(limit({.most = 8}), 8u);
 }
 
 /// A swarm of one worker for each stage in virtual time. Hops take `hop` seconds; a worker does one
