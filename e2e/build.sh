@@ -5,10 +5,10 @@
 # second run quick.
 #
 #   SWARM_DEPS=DIR        where kube/ is made
-#   SWARM_KUBERNETES=34.4 e2e/build.sh
-#                         Kubernetes of another version, here 1.34.4, into kube-1.34/ beside it, which the variable
+#   SWARM_KUBERNETES=31.13 e2e/build.sh
+#                         Kubernetes of another version, here 1.31.13, into kube-1.31/ beside it, which the variable
 #                         SWARM_KUBERNETES_BINARIES names to e2e/run.py and to the tests of API servers
-#   e2e/build.sh --kwok   also builds kwok, for the scale bench
+#   e2e/build.sh --kwok   also builds kwok, for the scale bench and the case `thousand_identities`
 #   e2e/build.sh --kueue  also builds Kueue's controller, for the cases `kueue` and `multikueue`
 #   e2e/build.sh --jobset also builds kwok and JobSet's controller, for the scale bench
 #   e2e/build.sh --rbac-proxy
@@ -79,13 +79,27 @@ staging="api apiextensions-apiserver apimachinery apiserver cli-runtime client-g
   pod-security-admission sample-apiserver sample-cli-plugin sample-controller streaming"
 programs="kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy kubectl"
 
+# A library of the wanted patch release. Of another version than the usual one also the newest before it that can be had,
+# for they differ by fixes, and nothing for a library that this minor version does not have.
+version_of() { # library
+  local minor=${kubernetes%%.*} patch=${kubernetes#*.}
+  [ -n "${SWARM_KUBERNETES:-}" ] || { echo "v0.$kubernetes"; return; }
+  for ((; patch >= 0; --patch)); do
+    if go mod download "k8s.io/$1@v0.$minor.$patch" >/dev/null 2>&1; then
+      echo "v0.$minor.$patch"
+      return
+    fi
+  done
+}
+
 make_kubernetes_module() {
-  local library program
+  local library program version
   mkdir -p "$work/kubernetes"
   {
     printf 'module kube\n\ngo 1.26.0\n\nrequire k8s.io/kubernetes v1.%s\n\nreplace (\n' "$kubernetes"
     for library in $staging; do
-      printf '\tk8s.io/%s => k8s.io/%s v0.%s\n' "$library" "$library" "$kubernetes"
+      version=$(version_of "$library")
+      [ -z "$version" ] || printf '\tk8s.io/%s => k8s.io/%s %s\n' "$library" "$library" "$version"
     done
     echo ')'
   } >"$work/kubernetes/go.mod"

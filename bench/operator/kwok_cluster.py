@@ -11,7 +11,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "e2e"))
 
-from cluster import network  # noqa: E402
+from cluster import kwok, network  # noqa: E402
 from cluster.control_plane import PORT, ControlPlane  # noqa: E402
 from cluster.controller import await_established  # noqa: E402
 from cluster.daemon import Daemon, wait_until  # noqa: E402
@@ -107,11 +107,8 @@ class KwokCluster:
         for daemon in (plane.etcd, plane.api, plane.controllers, plane.scheduler):
             daemon.start()
         self.api = Api(self.folder / "pki")
-        self.kwok = Daemon("kwok", [
-            self.binaries / "kwok", f"--kubeconfig={plane.admin}", "--manage-all-nodes=true",
-            f"--cidr={network.HOME.pods[0]}", f"--node-ip={network.HOME.control_plane}",
-            "--node-lease-duration-seconds=120"], plane.logs)
-        self.kwok.start()
+        self.kwok = kwok.start(self.binaries, plane, network.HOME.control_plane, network.HOME.pods[0],
+                               "--node-lease-duration-seconds=120")
         self._install()
 
     def _install(self):
@@ -142,13 +139,9 @@ class KwokCluster:
     def add_nodes(self, count, capacity):
         """Adds nodes. They are ready when kwok has seen them."""
         spot = {"swarmjob.dev/spot": "true"} if capacity == SPOT else {}
-        room = {"cpu": "64", "memory": "256Gi", "pods": "200"}
         for index in range(count):
-            self.api("POST", "/api/v1/nodes", {
-                "apiVersion": "v1", "kind": "Node",
-                "metadata": {"name": f"{capacity}-{index:04}", "annotations": {"kwok.x-k8s.io/node": "fake"},
-                             "labels": {"swarmjob.dev/capacity": capacity, **spot}},
-                "status": {"capacity": room, "allocatable": room}})
+            self.api("POST", "/api/v1/nodes",
+                     kwok.node(f"{capacity}-{index:04}", {"swarmjob.dev/capacity": capacity, **spot}))
 
     def await_nodes(self):
         """Waits until all of them are ready."""

@@ -1,12 +1,15 @@
 """Peers that do not belong to a job, and readers without a right."""
 import base64
 import pathlib
+import re
 import ssl
+import subprocess
 import tempfile
 import urllib.error
 import urllib.request
 
 from cluster.daemon import can_connect
+from cluster.kwok import TAINT
 from cluster.network import in_url
 from cluster.pki import Authority
 from harness.case import case
@@ -129,6 +132,89 @@ def proofs(world):
         job.verify(world, complete=False)
     finally:
         world.install()
+
+
+def uris_of(certificates):
+    """The URIs in certificates (PEM), in their order."""
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(b"".join(certificates))
+        file.flush()
+        text = subprocess.run(["openssl", "storeutl", "-noout", "-text", "-certs", file.name], capture_output=True, text=True,
+                              check=True).stdout
+    return re.findall(r"URI:([^,\s]+)", text)
+
+
+def as_node(world, node, secret):
+    """Whether the kubelet of a node may read that Secret."""
+    try:
+        world.kubectl("get", "secret", secret, "-n", world.namespace, "-o", "name",
+                      f"--as=system:node:{node}", "--as-group=system:nodes")
+        return True
+    except Refused as refusal:
+        if "Forbidden" in str(refusal):
+            return False
+        raise
+
+
+@case("A thousand workers have a key each, which their own node alone may read, and which goes with them", needs=["kwok"],
+      seconds=600)
+def thousand_identities(world):
+    count, secrets_max = 1000, 400
+    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "few", "namespace": world.namespace},
+             "spec": {"hard": {"count/secrets": str(secrets_max)}}}
+    job = world.job(replicas=count, workers__pools=[{
+        "name": "simulated", "nodeSelector": {"swarmjob.dev/capacity": "simulated"}, "tolerations": [TAINT],
+        "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}}}])
+
+    def running():
+        return {pod["metadata"]["name"]: pod for pod in job.pods("worker") if pod["status"].get("phase") == "Running"}
+
+    def identities():
+        """The Secrets of workers, by the names of their pods."""
+        found = {secret["metadata"]["name"].removesuffix("-identity"): secret
+                 for secret in world.kubectl.list("secrets", world.namespace)}
+        return {name: secret for name, secret in found.items() if re.fullmatch(rf"{job.name}-w\d+", name)}
+
+    with world.simulated_nodes(10):
+        world.kubectl.apply(quota)
+        job.submit()
+        eventually("the job to say that a quota stops it",
+                   lambda: job.condition("CapacityAvailable")[:2] == ("False", "QuotaExceeded"), 180)
+        eventually("the workers that the quota leaves", lambda: len(running()) == len(identities()), 60)
+        some = len(running())
+        world.check("they are as many as the quota allows but for few", secrets_max - 10 < some < secrets_max, some)
+        world.check("the trainer runs, whatever is refused", job.step() == 0)
+        world.kubectl.delete("resourcequota", "few", world.namespace)
+        eventually(f"{count} workers with a Secret each",
+                   lambda: len(running()) == count and running().keys() == identities().keys(), 240, interval=2)
+        pods, secrets = running(), identities()
+        files = {name: {file: base64.b64decode(text) for file, text in secret["data"].items()}
+                 for name, secret in secrets.items()}
+        world.check("each Secret has one key and its certificate", all(
+            sorted(each) == ["ca.crt", "tls.crt", "tls.key"] for each in files.values()))
+        world.check("each pod alone owns its Secret", all(
+            [owner["uid"] for owner in secret["metadata"]["ownerReferences"]] == [pods[name]["metadata"]["uid"]]
+            for name, secret in secrets.items()))
+        world.check("all keys differ", len({each["tls.key"] for each in files.values()}) == count)
+        uid = job.object()["metadata"]["uid"]
+        names = uris_of([files[name]["tls.crt"] for name in sorted(files)])
+        expected = [f"spiffe://swarmjob.local/job/{uid}/worker/{name}" for name in sorted(files)]
+        world.check("each certificate names its own pod", names == expected, names[:3])
+        first = min(pods)
+        home = pods[first]["spec"]["nodeName"]
+        elsewhere = next(name for name, pod in pods.items() if pod["spec"]["nodeName"] != home)
+        world.check("the pod's node may read its Secret", as_node(world, home, f"{first}-identity"))
+        world.check("and no Secret of a pod of another node", not as_node(world, home, f"{elsewhere}-identity"))
+        world.check("nor that of the trainer", not as_node(world, home, f"{job.trainer()['metadata']['name']}-identity"))
+        world.kubectl.delete("pod", first, world.namespace)
+        eventually("its key to go with it", lambda: world.kubectl.get("secret", f"{first}-identity", world.namespace) is None, 60)
+        eventually("a new worker in its place",
+                   lambda: len(running()) == count and running().keys() == identities().keys(), 60, interval=2)
+        (new,) = set(identities()) - set(secrets)
+        world.check("it has a key of its own",
+                    base64.b64decode(identities()[new]["data"]["tls.key"]) not in {each["tls.key"] for each in files.values()})
+        job.change({"suspend": True})
+        eventually("all workers to go", lambda: not job.pods("worker"), 180, interval=2)
 
 
 def ask(url, token=""):

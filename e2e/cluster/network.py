@@ -59,6 +59,11 @@ class Place:
         return [_PODS[family] for family in self.families]
 
     @property
+    def simulated_pods(self):
+        """Those of pods without a machine, which no packet reaches. No machine has an index so high."""
+        return {"4": "10.200.128.0/17", "6": "fd00:200:0:8000::/64"}[self.families[0]]
+
+    @property
     def anywhere(self):
         return [_ANYWHERE[family] for family in self.families]
 

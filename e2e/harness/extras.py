@@ -2,7 +2,7 @@
 import dataclasses
 from typing import Callable
 
-from cluster import kueue
+from cluster import kueue, kwok
 
 
 def has_image(name):
@@ -21,6 +21,7 @@ class Extra:
 
 ALL = {
     "kueue": Extra(lambda cluster: kueue.can_run(cluster.binaries), flag="--kueue"),
+    "kwok": Extra(lambda cluster: kwok.can_run(cluster.binaries), flag="--kwok"),
     "rbac-proxy": Extra(has_image("proxy"), flag="--rbac-proxy"),
     "gateway": Extra(has_image("gateway"), variable="WITH_GATEWAY"),
     "tenant": Extra(has_image("tenant"), variable="WITH_TENANT"),

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import urllib.parse
 
-from cluster import kueue, network
+from cluster import kueue, kwok, network
 from cluster.cluster import ON_DEMAND, SPOT, Cluster
 from cluster.daemon import Daemon, can_connect
 
@@ -208,6 +208,26 @@ class World:
         for name in sorted(names):
             if self.cluster is None or not extras.ALL[name].is_in(self.cluster):
                 raise Skip(f"needs a cluster of its own, and {name}, which is built where the case is chosen from the beginning")
+
+    @contextlib.contextmanager
+    def simulated_nodes(self, count):
+        """Meanwhile the cluster has further nodes, of the capacity `simulated`, on which kwok runs pods without containers.
+        They have kwok.TAINT. The case needs kwok."""
+        plane = self.cluster.control_plane
+        daemon = kwok.start(self.cluster.binaries, plane, plane.place.control_plane, plane.place.simulated_pods)
+        real = self.kubectl.get("node", next(iter(self.cluster.nodes)))["metadata"]["labels"]
+        labels = {"swarmjob.dev/capacity": "simulated",
+                  **{label: real[label] for label in ("kubernetes.io/os", "kubernetes.io/arch")}}
+        nodes = [kwok.node(f"simulated-{number}", labels, taints=[kwok.TAINT]) for number in range(count)]
+        names = [each["metadata"]["name"] for each in nodes]
+        try:
+            self.kubectl.apply(*nodes)
+            self.kubectl("wait", "node", *names, "--for=condition=Ready", "--timeout=50s")
+            self.note(f"{count} simulated nodes are ready")
+            yield
+        finally:
+            self.kubectl("delete", "node", "--ignore-not-found", *names)
+            daemon.kill()
 
     def vanish(self, node):
         """Cuts the power of that node's machine."""
