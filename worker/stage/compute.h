@@ -1,4 +1,4 @@
-// The one thread of a worker that enters libtorch, and the order of its work: first the work that
+// The one thread of a worker that executes its stage, and the order of its work: first the work that
 // unblocks other workers, then older steps, and within a step backward before forward
 // (docs/protocol.md, rule 24).
 #pragma once
