@@ -1,5 +1,5 @@
-// The one thread of a worker that executes its stage, and the order of its work: first the work that
-// unblocks other workers, then older steps, and within a step backward before forward
+// The one thread of a worker that executes its stage, and the order of its work: first the work
+// that unblocks other workers, then older steps, and within a step backward before forward
 // (docs/protocol.md, rule 24).
 #pragma once
 
