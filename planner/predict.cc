@@ -144,6 +144,8 @@ class Predictor {
   /// Microbatches a second, where few may be in flight.
   double ShortRate() const;
   double TrainerWay() const;
+  /// A microbatch is held from its drawing until the trainer hears that all workers are done.
+  double Stay() const { return latency_ + 2 * TrainerWay(); }
   void Step(bool roomy);
   void Losses();
   void Money();
@@ -409,7 +411,7 @@ void Predictor::InFlight() {
   std::vector<std::uint64_t> replicas;
   for (const Stage& stage : all_) replicas.push_back(static_cast<std::uint64_t>(stage.machines));
   const auto unmeasured = protocol::ComputeInFlightLimits(replicas);
-  const double stay = latency_ + 2 * TrainerWay();
+  const double stay = Stay();
   constexpr std::uint64_t kAny = std::numeric_limits<std::uint64_t>::max();
   std::uint64_t wanted = 0,
                 room = spec_.pipeline.inFlightMax > 0 ? spec_.pipeline.inFlightMax : kAny;
@@ -501,8 +503,7 @@ void Predictor::BoundByRoom() {
   } else if (stages_ == 1) {
     return;  // those that pass the stage together may be all that there is room for
   }
-  // A microbatch is held from its drawing until the trainer hears that all workers are done.
-  const double stay = latency_ + 2 * TrainerWay();
+  const double stay = Stay();
   for (std::size_t s = 0; s < stages_; ++s) {
     const double held = Number(all_[s].in_flight) * all_[s].machines;
     Bound(microbatches_ * stay / held, latency_, Limit::kInFlight, s);

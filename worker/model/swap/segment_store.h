@@ -80,7 +80,10 @@ class SegmentStore {
   }
   /// The number of tensors.
   std::size_t size() const { return shelf_.size(); }
-  void Clear() { shelf_.Clear(); }
+  void Clear() {
+    shelf_.Clear();
+    replaced_.clear();  // by an update that failed
+  }
 
  private:
   Result<std::unique_ptr<Stage>> Make(const Segment& segment, Purpose purpose,
